@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from itertools import combinations
 from itertools import count as counting
@@ -271,3 +272,23 @@ def test_counting_is_read_only(postgres: Any) -> None:
     engine.connection.execute("CREATE OR REPLACE VIEW sly AS SELECT CAST(nextval('taken') AS BIGINT) AS age")
     with pytest.raises(SourceError, match="PostgreSQL could not count"):
         count(engine.backend.table("sly"), Domain([Ordinal("age", range(4))]))
+
+
+def test_days_of_a_zone(engine: Any) -> None:
+    """Moments lie in the same days on every engine, whatever zone its session has; 2,000 years away in none."""
+    from test_zones import ZONES, moments
+
+    for zone, first, last in ZONES:
+        found = [*moments(zone, first, last), dt.datetime(1, 1, 2, tzinfo=dt.UTC), None]
+        table = pa.table({"x": pa.array(found, pa.timestamp("us", "UTC"))})
+        for step in ("1d", "1mo"):
+            attribute = Ordinal("x", dates=(first, last, step), zone=zone)
+            cells = attribute.cells(found)
+            expected = np.bincount(cells[cells >= 0], minlength=attribute.size)
+            assert count(engine.put(table), Domain([attribute])).counts.tolist() == expected.tolist(), zone
+    other = with_other(attribute)
+    expected = [*expected, len(found) - expected.sum()]
+    assert count(engine.put(table), Domain([other])).counts.tolist() == expected
+    nothing = pa.table({"x": pa.array([None, None], pa.null())})
+    if not isinstance(engine, Postgres | Spark):
+        assert count(engine.put(nothing), Domain([other])).counts.tolist() == [0] * attribute.size + [2]

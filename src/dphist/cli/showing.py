@@ -14,6 +14,8 @@ import numpy as np
 from dphist.cli import screen
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
+from dphist.model.domain import Ordinal
+from dphist.model.domain.scales import Dates
 from dphist.model.exact import shown
 from dphist.model.phrases import so_many, visible
 from dphist.release import Release, SparseCells, TableCells, load
@@ -41,6 +43,7 @@ def describe(release: Release) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "cells": " × ".join(f"{a.name} {a.size}" for a in release.domain.attributes)
         + f" = {release.domain.size:,}",
+        **({"days": f"{days}, of times that have an offset"} if (days := _zones(release)) else {}),
         "guarantee": release.guarantee.describe(),
         "mechanism": show(release.mechanism),
         "spent": f"{shown(release.spent)} of {shown(release.budget.amount)} {release.budget.symbol} in "
@@ -66,6 +69,15 @@ def describe(release: Release) -> dict[str, Any]:
     if release.receipt:
         facts["receipt"] = f"reservation {release.receipt[1]} of {release.receipt[0]}"
     return facts
+
+
+def _zones(release: Release) -> str:
+    """Whose calendar says in which day a time with an offset lies."""
+    return ", ".join(
+        f"{each.name} in {each.scale.zone}"
+        for each in release.domain.attributes
+        if isinstance(each, Ordinal) and isinstance(each.scale, Dates)
+    )
 
 
 def draw(release: Release) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 from collections.abc import Sequence
 
 from dphist.model.domain import Attribute, Nominal
-from dphist.model.domain.scales import Bins, Dates, Integers, Steps
+from dphist.model.domain.scales import Bins, Dates, Integers, Steps, day_of
 
 MISSING = "missing"
 _NOTHING = {"", "na", "n/a", "nan", "null", "none", "nil", "-", "--", ".", "?", "#n/a", "missing", "unknown"}
@@ -44,8 +43,8 @@ def reason(attribute: Attribute, text: str | None) -> str:
     match attribute.scale:
         case Steps(categories=categories):
             return _category(categories, text)
-        case Dates(start=start):
-            return _date(text, start)
+        case Dates() as dates:
+            return _date(text, dates)
         case Integers(values=values):
             return _number(text, values[0], values[-1], values.step)
         case Bins(edges=edges):
@@ -62,14 +61,13 @@ def _category(categories: Sequence[str | int | bool], text: str) -> str:
     return "not in the schema's list"
 
 
-def _date(text: str, start: dt.date) -> str:
-    try:
-        day = dt.datetime.fromisoformat(text).date()
-    except ValueError:
+def _date(text: str, dates: Dates) -> str:
+    day = day_of(text, dates.zone)
+    if day is None:
         if _DAY.fullmatch(text):
             return "a date written another way: write it as 2024-12-31"
         return "not a date"
-    return "before the schema's first date" if day < start else "at or after the schema's end"
+    return "before the schema's first date" if day < dates.start else "at or after the schema's end"
 
 
 def _number(text: str, low: float, high: float, step: int | None) -> str:

@@ -18,6 +18,7 @@ from dphist.errors import DphistError, InputError
 from dphist.mechanisms.auto import Auto
 from dphist.memory import available_memory
 from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
+from dphist.model.domain.zones import UTC
 from dphist.model.exact import Number, exact
 from dphist.model.histogram import Histogram
 from dphist.model.measure import Measure, check_measures
@@ -46,6 +47,8 @@ class AttributeRehearsal:
         other: Whether they are counted in the cell for everything else.
         reasons: Rows by reason, the most frequent first.
         values: The five most frequent values that match nothing, with their rows and the reason; None is a missing one.
+        zoned: Rows that have a time with an offset there.
+        zone: Whose calendar says in which day these lie.
     """
 
     name: str
@@ -53,6 +56,8 @@ class AttributeRehearsal:
     other: bool
     reasons: tuple[tuple[str, int], ...]
     values: tuple[tuple[str | None, int, str], ...]
+    zoned: int = 0
+    zone: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +242,10 @@ def _attribute(found: Unmatched, attribute: Attribute, name: str) -> AttributeRe
     if rest:
         reasons["many different values that match nothing"] = rest
     ordered = tuple(sorted(reasons.items(), key=lambda pair: -pair[1]))
-    return AttributeRehearsal(name, found.missed[name], attribute.other, ordered, tuple(values[:_TOP]))
+    zoned, zone = found.zoned.get(name, 0), getattr(getattr(attribute, "scale", None), "zone", "")
+    return AttributeRehearsal(
+        name, found.missed[name], attribute.other, ordered, tuple(values[:_TOP]), zoned, zone
+    )
 
 
 def _forecasts(
@@ -296,6 +304,11 @@ def _lines(told: Rehearsal) -> list[str]:
                 f"{'(nothing)' if v is None else repr(v)} × {rows:,}" for v, rows, _ in each.values
             )
             lines.append(f"    most frequent: {shown}")
+        if each.zoned:
+            lines.append(
+                f"    {counted(each.zoned, 'row')} with an offset from UTC, by the day in {each.zone}"
+                + '; zone = "Europe/Berlin" in the schema takes another' * (each.zone == UTC)
+            )
     if told.keys is not None:
         lines += _shown(told.keys)
     if told.unit.id is not None:

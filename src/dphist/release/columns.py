@@ -21,6 +21,7 @@ from dphist.extras import need
 from dphist.model.domain import Domain, Nominal
 from dphist.model.domain.labels import OTHER
 from dphist.model.domain.scales import LARGEST, Bins, Dates, Integers
+from dphist.model.domain.zones import UTC
 
 if TYPE_CHECKING:
     import pandas
@@ -134,14 +135,19 @@ def _parts(attribute: Any) -> Iterator[Part]:
                 first = scale.start.toordinal() - _EPOCH
                 return _days(first + places, places >= inside)
 
-            yield "", f"a day{empty}", days
+            yield "", f"a day{_place(scale)}{empty}", days
         case Bins() | Dates():
-            yield "", "the range of the cell", texts
+            yield "", f"the range of the cell{_place(scale)}", texts
             for suffix, words, step in (("_low", "from", 0), ("_high", "up to", 1)):
                 of = _edges(scale, step) if isinstance(scale, Bins) else _begins(scale, step)
                 yield suffix, f"{words}{' (not included)' if step else ' (included)'}{empty}", of
         case _:
             yield "", "a category; categories have an order", texts
+
+
+def _place(scale: Bins | Dates) -> str:
+    """Whose days they are, where that is not UTC."""
+    return f"; days in {scale.zone}" if isinstance(scale, Dates) and scale.zone != UTC else ""
 
 
 def _nominal(attribute: Nominal) -> Iterator[Part]:

@@ -117,4 +117,6 @@ def _block(column: Column) -> str:
             return f"# {column.name} holds {column.type}, which cannot be an attribute\n"
         one = "" if family == "truth" else "; choose" if len(choices) == 1 else "; choose one"
         lines = [f"# {column.type}{one}", f'kind = "{choices[0][0]}"', *(line for _, line in choices)]
+        if column.family == "zoned time":
+            lines.append('# zone = "Europe/Berlin"     # whose days these are; UTC unless said')
     return "\n".join(["[[attribute]]", name, *lines, ""])

@@ -111,7 +111,10 @@ class Engine(Protocol):
         """The column's value."""
 
     def parse(self, value: Expression, family: Family) -> Expression:
-        """An undeclared value as a real number, truth value or time; NULL where it is none."""
+        """An undeclared value as a real number, truth value or time; NULL where it is none.
+
+        A text with an offset is a zoned time and no other, one without is a time and no zoned one.
+        """
 
     def real(self, value: Expression) -> Expression:
         """As a 64-bit float."""
@@ -131,11 +134,17 @@ class Engine(Protocol):
     def told_apart(self, column: Column) -> Expression:
         """A column's value as text by which rows are told apart; NULL where there is none."""
 
-    def days(self, value: Expression, family: Family) -> Expression:
-        """Days since 1970-01-01, of a time by its calendar day, of a zoned time by its day in UTC."""
+    def days(self, value: Expression, family: Family, ahead: Expression | None = None) -> Expression:
+        """Days since 1970-01-01: of a time by its calendar day, of a zoned time by the day of clocks ``ahead`` of UTC.
+
+        Ahead by that many seconds; NULL gives NULL, None is UTC.
+        """
 
     def day(self, day: dt.date, family: Family) -> Expression:
         """The first moment of a day, to be compared with a column."""
+
+    def moment(self, at: dt.datetime) -> Expression:
+        """A moment in UTC, to be compared with a zoned time."""
 
     def between(self, value: Expression, low: Expression, high: Expression) -> Expression:
         """Whether low ≤ value ≤ high; not true for NULL and NaN."""
@@ -164,8 +173,8 @@ class Engine(Protocol):
     def literal(self, value: Any) -> Expression:
         """A public value."""
 
-    def otherwise(self, value: Expression, instead: int) -> Expression:
-        """The value, or a number where it is NULL."""
+    def otherwise(self, value: Expression, instead: Expression) -> Expression:
+        """The value, or another where it is NULL."""
 
     def flat(self, cells: Sequence[Key], sizes: Sequence[int]) -> Expression:
         """The number of a cell of the whole domain; NULL for a row in no cell."""

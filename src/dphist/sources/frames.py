@@ -231,7 +231,7 @@ def _text(value: Any) -> str | None:
         except OverflowError:
             # In UTC it is before the year 1 or after 9999, where no calendar of ours goes.
             return None
-        return moment.replace(tzinfo=None).isoformat(" ")
+        return moment.isoformat(" ")
     if isinstance(value, UUID):
         return str(value)
     return value.isoformat() if isinstance(value, dt.date) else None

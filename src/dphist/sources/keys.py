@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dphist.errors import SourceError
 from dphist.model.domain import Attribute, Nominal
 from dphist.model.domain.scales import Bins, Dates, IntArray, Integers, Steps
+from dphist.model.domain.zones import UTC, turns
 from dphist.model.measure import Quantity
 from dphist.sources.engine import Column, Engine, Expression, Family, Key, Value
 
@@ -293,16 +294,18 @@ def _categories(attribute: Attribute, categories: Sequence[Any], column: Column,
 
 
 def _dates(attribute: Attribute, dates: Dates, column: Column, engine: Engine) -> Reading:
-    value, family = engine.column(column), column.family
-    if family == "undeclared":
-        value, family = engine.parse(value, "time"), "time"
-    if family not in ("date", "time", "zoned time"):
+    if column.family not in ("date", "time", "zoned time", "undeclared"):
         raise _mismatch(column, "dates or times")
-    begin, end = engine.day(dates.start, family), engine.day(dates.stop, family)
-    # NULL before NULL is not true, so a missing date fails both comparisons.
-    inside = engine.when(engine.before(value, begin), False, engine.before(value, end))
-    days = engine.days(value, family)
-    first = dates.start.toordinal() - _EPOCH_DAY
+    value, first = engine.column(column), dates.start.toordinal() - _EPOCH_DAY
+    if column.family == "undeclared" or (column.family == "zoned time" and dates.zone != UTC):
+        days = _days(value, dates, column.family, engine)
+        # What has no day is not between any two.
+        inside = engine.between(days, first, dates.stop.toordinal() - _EPOCH_DAY - 1)
+    else:
+        begin, end = engine.day(dates.start, column.family), engine.day(dates.stop, column.family)
+        # NULL before NULL is not true, so a missing date fails both comparisons.
+        inside = engine.when(engine.before(value, begin), False, engine.before(value, end))
+        days = engine.days(value, column.family)
     if dates.days:
         return Reading(
             Key(inside, engine.steps(days, first, dates.days), attribute.other),
@@ -310,3 +313,33 @@ def _dates(attribute: Attribute, dates: Dates, column: Column, engine: Engine) -
         )
     begins = [dates.begin(cell).toordinal() - _EPOCH_DAY for cell in range(dates.size + 1)]
     return Reading(Key(inside, _search(days, begins, engine), attribute.other), lambda f: f.astype(np.int64))
+
+
+def _days(value: Expression, dates: Dates, family: Family, engine: Engine) -> Expression:
+    """Days since 1970-01-01 in the zone of the dates; NULL where there are none, and far beyond them.
+
+    Each text by itself: one with an offset names a moment, as a zoned time does, any other the day that it says.
+    """
+    moment = engine.parse(value, "zoned time") if family == "undeclared" else value
+    ahead = None if dates.zone == UTC else _ahead(moment, dates, engine)
+    days = engine.days(moment, "zoned time", ahead)
+    return (
+        engine.otherwise(days, engine.days(engine.parse(value, "time"), "time"))
+        if family == "undeclared"
+        else days
+    )
+
+
+def _ahead(moment: Expression, dates: Dates, engine: Engine) -> Expression:
+    """How many seconds the clocks of the dates' zone were ahead of UTC at a moment; NULL far beyond the dates."""
+    found = turns(dates.zone, dates.start, dates.stop)
+
+    def halve(start: int, stop: int) -> Expression:
+        if stop - start == 1:
+            return found[start][1]
+        middle = (start + stop) // 2
+        earlier = engine.before(moment, engine.moment(found[middle][0]))
+        return engine.when(earlier, halve(start, middle), halve(middle, stop))
+
+    within = engine.when(engine.before(moment, engine.moment(found[-1][0])), halve(0, len(found) - 1), None)
+    return engine.when(engine.before(moment, engine.moment(found[0][0])), None, within)

@@ -9,12 +9,13 @@ records, and goes to the custodian who asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dphist.errors import SourceError
 from dphist.model.domain import Attribute, Domain, Nominal
+from dphist.model.domain.scales import Dates
 from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
 from dphist.sources.count import ID, MEASURE, column_of, needed_columns
@@ -29,6 +30,8 @@ from dphist.tracebacks import closed
 
 # Entries that are no attribute: the row, a row without a cell, a person, nobody.
 _ROW, _DROPPED, _PERSON, _NOBODY = -1, -2, -3, -4
+# Below this, an attribute by its place: a row that has a time with an offset there.
+_ZONED = -10
 # Distinct values of an attribute that are looked at, the most frequent first, and characters of each.
 _MOST = 2000
 _LONGEST = 60
@@ -41,13 +44,15 @@ class Unmatched:
     """What was found: rows, rows without a cell, and for each attribute the values that match none of its cells.
 
     ``values`` maps an attribute to texts (None for missing) and how many rows have them, the most frequent first;
-    ``missed`` says how many rows of an attribute have no cell, also beyond those values. ``people`` maps numbers of
-    rows to numbers of people who have as many; ``nobody`` counts rows without an id.
+    ``missed`` says how many rows of an attribute have no cell, also beyond those values, and ``zoned`` how many of one
+    of dates have times with an offset. ``people`` maps numbers of rows to numbers of people who have as many;
+    ``nobody`` counts rows without an id.
     """
 
     tally: Tally
     missed: dict[str, int] = field(default_factory=dict)
     values: dict[str, list[tuple[str | None, int]]] = field(default_factory=dict)
+    zoned: dict[str, int] = field(default_factory=dict)
     people: dict[int, int] = field(default_factory=dict)
     nobody: int = 0
 
@@ -90,12 +95,17 @@ def unmatched(source: Any, domain: Domain, unit: Unit, measures: Sequence[Measur
     if person is not None:
         loses.append(f"({person}) IS NULL")
     texts = [_shown(engine, column) for column in columns]
+    zoned = {
+        _ZONED - place: f"({moment}) IS NOT NULL"
+        for place, (attribute, column) in enumerate(zip(domain.attributes, columns, strict=False))
+        if (moment := _moment(attribute, column, engine)) is not None
+    }
     found = Unmatched(Tally(rows=0))
     if isinstance(engine, Duck):
-        rows = engine._run(_statement(engine, fails, texts, loses, person)).fetchall()
+        rows = engine._run(_statement(engine, fails, texts, loses, person, zoned)).fetchall()
         engine.watch(found.tally)
     else:
-        rows = _remotely(engine, fails, texts, loses, person)
+        rows = _remotely(engine, fails, texts, loses, person, zoned)
     _sort_out(found, rows, names)
     return found
 
@@ -118,6 +128,16 @@ def _fails(attribute: Attribute, column: Column, engine: Duck | Remote) -> str:
     return f"(CASE WHEN {inside} THEN ({value}) IS NULL ELSE TRUE END)"
 
 
+def _moment(attribute: Attribute, column: Column, engine: Duck | Remote) -> str | None:
+    """A value of a column of dates that is a time with an offset; None where there are none."""
+    if isinstance(attribute, Nominal) or not isinstance(attribute.scale, Dates):
+        return None
+    value = engine.column(column)
+    if column.family == "undeclared":
+        return engine.parse(value, "zoned time")
+    return value if column.family == "zoned time" else None
+
+
 def _shown(engine: Sql, column: Column) -> str:
     text = column.family == "text"
     shown = engine.told_apart(column) if text else f"CAST({engine.quote(column.name)} AS {engine.string})"
@@ -125,7 +145,12 @@ def _shown(engine: Sql, column: Column) -> str:
 
 
 def _statement(
-    engine: Duck, fails: Sequence[str], texts: Sequence[str], loses: Sequence[str], person: str | None
+    engine: Duck,
+    fails: Sequence[str],
+    texts: Sequence[str],
+    loses: Sequence[str],
+    person: str | None,
+    zoned: Mapping[int, str],
 ) -> str:
     """Every row as a list of entries, laid end to end and counted: one pass, whatever the number of attributes."""
     entries = [f"{{'a': {_ROW}, 'v': NULL::VARCHAR}}"]
@@ -134,6 +159,10 @@ def _statement(
     entries += [
         f"CASE WHEN {fail} THEN {{'a': {number}, 'v': {text}}} END"
         for number, (fail, text) in enumerate(zip(fails, texts, strict=True))
+    ]
+    entries += [
+        f"CASE WHEN {is_zoned} THEN {{'a': {number}, 'v': NULL::VARCHAR}} END"
+        for number, is_zoned in zoned.items()
     ]
     if person is not None:
         entries.append(
@@ -155,14 +184,21 @@ def _statement(
 
 
 def _remotely(
-    engine: Remote, fails: Sequence[str], texts: Sequence[str], loses: Sequence[str], person: str | None
+    engine: Remote,
+    fails: Sequence[str],
+    texts: Sequence[str],
+    loses: Sequence[str],
+    person: str | None,
+    zoned: Mapping[int, str],
 ) -> list[tuple[int, str | None, int, int]]:
     """The same of a table elsewhere: a statement for the rows, one for each attribute and one for people."""
     relation = engine.relation
     lost = " OR ".join(loses) or "FALSE"
     asked = [
         f"SELECT count(*), coalesce(sum(CASE WHEN {lost} THEN 1 ELSE 0 END), 0), "
-        + ", ".join(f"coalesce(sum(CASE WHEN {fail} THEN 1 ELSE 0 END), 0)" for fail in fails)
+        + ", ".join(
+            f"coalesce(sum(CASE WHEN {each} THEN 1 ELSE 0 END), 0)" for each in (*fails, *zoned.values())
+        )
         + f" FROM {relation}"
     ]
     for fail, text in zip(fails, texts, strict=True):
@@ -176,9 +212,11 @@ def _remotely(
             f"FROM ({each}) AS each_person GROUP BY 1"
         )
     first, *answers = engine._answers(asked)
-    (rows,), (dropped,), *missed = first
+    (rows,), (dropped,), *sums = first
+    missed, offsets = sums[: len(fails)], sums[len(fails) :]
     found: list[tuple[int, str | None, int, int]] = [(_ROW, None, int(rows), int(rows))]
     found.append((_DROPPED, None, int(dropped), int(dropped)))
+    found += [(number, None, int(n), int(n)) for number, (n,) in zip(zoned, offsets, strict=True)]
     for number, (total,) in enumerate(missed):
         values, counts = answers[number]
         found += [(number, value, int(n), int(total)) for value, n in zip(values, counts, strict=True)]
@@ -205,6 +243,8 @@ def _sort_out(found: Unmatched, rows: Sequence[tuple[int, str | None, int, int]]
             found.people[many] = found.people.get(many, 0) + count
         elif number == _NOBODY:
             found.nobody += count
+        elif number <= _ZONED:
+            found.zoned[names[_ZONED - number]] = count
         else:
             name = names[number]
             found.missed[name] = total

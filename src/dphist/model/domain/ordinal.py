@@ -11,6 +11,7 @@ from dphist.arguments import explained
 from dphist.errors import DomainError, QueryError
 from dphist.model.domain.labels import OTHER, Labels, writable
 from dphist.model.domain.scales import LARGEST, Bins, Dates, IntArray, Integers, Place, Scale, Steps, _some
+from dphist.model.domain.zones import UTC
 from dphist.reminding import remind_of_data
 
 # Where a range of values begins and ends.
@@ -27,6 +28,7 @@ class Ordinal:
         Ordinal("grade", ["low", "middle", "high"])         # ordered categories
         Ordinal("income", edges=[0, 10_000, 25_000, 1e6])   # [0, 10000), [10000, 25000), [25000, 1000000]
         Ordinal("day", dates=("2024-01-01", "2025-01-01", "1mo"))   # stop excluded; steps d, w, mo, y
+        Ordinal("day", dates=("2024-01-01", "2025-01-01"), zone="Europe/Berlin")   # of times with an offset
 
     A range stays a range: ten million cells cost a few bytes. Rows with no cell (beyond the bounds, NULL,
     NaN, infinite, between the integers) are dropped, or counted in one more, last cell with ``other=True``.
@@ -36,6 +38,8 @@ class Ordinal:
         values: A range of integers, or ordered categories.
         edges: The bounds of bins.
         dates: First day, the day after the last, and the step.
+        zone: Whose calendar says in which day a time with an offset lies; UTC unless told. What has no offset lies in
+            the day that it says.
         other: Whether rows without a cell are counted in one of their own.
 
     Example:
@@ -56,6 +60,7 @@ class Ordinal:
         *,
         edges: Iterable[float] | None = None,
         dates: tuple[Any, Any, str] | tuple[Any, Any] | None = None,
+        zone: str | None = None,
         other: bool = False,
     ) -> None:
         check_name(name)
@@ -64,7 +69,7 @@ class Ordinal:
         if isinstance(edges, list | tuple) and any(isinstance(edge, np.generic) for edge in edges):
             remind_of_data(name, "edges that an array gave", depth=3)
         try:
-            scale = _scale(values, edges, dates)
+            scale = _scale(values, edges, dates, zone)
         except DomainError as error:
             raise DomainError(f"{name}: {error}") from None
         if other and isinstance(scale, Steps) and OTHER in scale.categories:
@@ -193,8 +198,8 @@ class Ordinal:
                 inside = f"edges={edges!r}" if isinstance(edges, range) else f"edges=[{_some(edges)}]"
             case Steps(categories=categories):
                 inside = f"[{_some([repr(c) for c in categories])}]"
-            case Dates(start=start, stop=stop, step=step):
-                inside = f"dates=('{start}', '{stop}', '{step}')"
+            case Dates(start=start, stop=stop, step=step, zone=zone):
+                inside = f"dates=('{start}', '{stop}', '{step}')" + f", zone={zone!r}" * (zone != UTC)
         return f"Ordinal({self.name!r}, {inside}{', other=True' if self.other else ''})"
 
 
@@ -251,7 +256,9 @@ def check_name(name: object) -> None:
         raise DomainError("the name of an attribute must be text that UTF-8 can write")
 
 
-def _scale(values: object, edges: Iterable[Any] | None, dates: object) -> Scale:
+def _scale(values: object, edges: Iterable[Any] | None, dates: object, zone: str | None) -> Scale:
+    if zone is not None and dates is None:
+        raise DomainError("zone: dates alone have one")
     if edges is not None:
         if isinstance(edges, str) or not isinstance(edges, Iterable):
             raise DomainError("edges must be a list of numbers")
@@ -259,7 +266,8 @@ def _scale(values: object, edges: Iterable[Any] | None, dates: object) -> Scale:
     if dates is not None:
         if not isinstance(dates, tuple | list) or not 2 <= len(dates) <= 3:
             raise DomainError("dates must be (start, stop, step)")
-        return Dates.of(*dates)
+        step = dates[2] if len(dates) == 3 else "1d"
+        return Dates.of(dates[0], dates[1], step, UTC if zone is None else zone)
     if isinstance(values, range):
         if values.step < 1:
             raise DomainError("a range must go upwards")

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import DomainError, QueryError
+from dphist.model.domain.zones import UTC, zone_of
 
 IntArray = npt.NDArray[np.int64]
 Number = int | float
@@ -284,7 +285,8 @@ _EPOCH = dt.date(1970, 1, 1).toordinal()
 class Dates:
     """Calendar days from ``start`` up to, not including, ``stop``, in equal steps of days or of months.
 
-    The last cell is cut short where the steps do not end on ``stop``.
+    The last cell is cut short where the steps do not end on ``stop``. A time with an offset is the moment that it
+    names, and lies in the day that calendars of the ``zone`` showed then; one without lies in the day that it says.
     """
 
     start: dt.date
@@ -292,11 +294,15 @@ class Dates:
     step: str
     days: int
     months: int
+    zone: str = UTC
     form: ClassVar[Literal["dates"]] = "dates"
 
     @staticmethod
-    def of(start: Any, stop: Any, step: str = "1d") -> Dates:
+    def of(start: Any, stop: Any, step: str = "1d", zone: str = UTC) -> Dates:
         """Check the dates and read a step such as ``1d``, ``2w``, ``1mo``, ``1y``."""
+        if not isinstance(zone, str):
+            raise DomainError("zone: give the name of a time zone, such as Europe/Berlin")
+        zone_of(zone)
         first, last = day_of(start), day_of(stop)
         if first is None or last is None:
             raise DomainError("dates must be calendar days such as 2024-01-31")
@@ -312,7 +318,7 @@ class Dates:
             raise DomainError(
                 "dates stepped by months must start on a day up to the 28th, which every month has"
             )
-        return Dates(first, last, f"{count}{unit}", days, months)
+        return Dates(first, last, f"{count}{unit}", days, months, zone)
 
     @property
     def size(self) -> int:
@@ -346,14 +352,14 @@ class Dates:
 
     def find(self, value: Any) -> int:
         """The cell of a day, or -1."""
-        day = day_of(value)
+        day = day_of(value, self.zone)
         if day is None:
             raise QueryError("a date attribute takes days such as 2024-01-31")
         return self._place(day) if self.start <= day < self.stop else -1
 
     def place(self, value: Any, *, after: bool) -> Place:
         """Where the line of days is cut right before a day, or right after it."""
-        day = day_of(value)
+        day = day_of(value, self.zone)
         if day is None:
             raise QueryError("a date attribute takes days such as 2024-01-31")
         if not self.start <= day < self.stop:
@@ -380,23 +386,29 @@ class Dates:
         return np.where(inside, np.searchsorted(begins, days, side="right") - 1, -1).astype(np.int64)
 
 
-def day_of(value: Any) -> dt.date | None:
-    """A calendar day from a date, a datetime, a numpy datetime or ISO text."""
+def day_of(value: Any, zone: str = UTC) -> dt.date | None:
+    """A calendar day from a date, a datetime, a numpy datetime or ISO text; of a moment, the day in a zone."""
+    if isinstance(value, str):
+        try:
+            value = dt.date.fromisoformat(value)
+        except ValueError:
+            try:
+                value = dt.datetime.fromisoformat(value)
+            except ValueError:
+                return None
     if isinstance(value, np.datetime64):
         if np.isnat(value):
             return None
         value = value.astype("datetime64[D]").item()
     if isinstance(value, dt.datetime):
-        # pandas' NaT claims to be a datetime but has no day.
-        return value.date() if value == value else None
-    if isinstance(value, dt.date):
-        return value
-    if isinstance(value, str):
-        try:
-            return dt.date.fromisoformat(value)
-        except ValueError:
+        if value != value:
+            # pandas' NaT claims to be a datetime but has no day.
             return None
-    return None
+        try:
+            return (value if value.tzinfo is None else value.astimezone(zone_of(zone))).date()
+        except OverflowError:
+            return None
+    return value if isinstance(value, dt.date) else None
 
 
 Scale = Integers | Bins | Steps | Dates

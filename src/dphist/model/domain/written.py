@@ -13,6 +13,7 @@ from dphist.model.domain.hierarchy import write_tree
 from dphist.model.domain.nominal import Nominal
 from dphist.model.domain.ordinal import Ordinal
 from dphist.model.domain.scales import Bins, Dates, Integers, Steps
+from dphist.model.domain.zones import UTC
 
 Attribute = Ordinal | Nominal
 
@@ -37,8 +38,10 @@ def attribute_to_json(attribute: Attribute, *, ordered: bool = True) -> dict[str
                 written["edges"] = list(edges)
             case Steps(categories=categories):
                 written["categories"] = list(categories)
-            case Dates(start=start, stop=stop, step=step):
+            case Dates(start=start, stop=stop, step=step, zone=zone):
                 written["dates"] = [start.isoformat(), stop.isoformat(), step]
+                if zone != UTC:
+                    written["zone"] = zone
     if attribute.other:
         written["other"] = True
     return written
@@ -54,9 +57,9 @@ def attribute_from_json(value: Any) -> Attribute:
     name = value.get("name")
     if not isinstance(name, str):
         raise DomainError('an attribute has no name: add name = "the column it stands for"')
-    unknown = set(value) - {"name", "kind", "other", "discover", *_FORMS}
+    unknown = set(value) - {"name", "kind", "other", "discover", "zone", *_FORMS}
     if unknown:
-        known = ", ".join(("name", "kind", *_FORMS, "other", "discover"))
+        known = ", ".join(("name", "kind", *_FORMS, "zone", "other", "discover"))
         key = sorted(map(str, unknown))[0]
         if key in ("workload", "unit"):
             raise DomainError(
@@ -67,6 +70,8 @@ def attribute_from_json(value: Any) -> Attribute:
     if not isinstance(other, bool):
         raise DomainError(f"{name}: other must be true or false")
     given = [form for form in _FORMS if form in value]
+    if "zone" in value and given != ["dates"]:
+        raise DomainError(f"{name}: zone says whose calendar dates are of; leave it out")
     if (discover := value.get("discover", False)) is not False:
         if discover is not True or kind != "nominal" or given:
             raise DomainError(f"{name}: discover = true stands for the categories of a nominal attribute")
@@ -87,7 +92,7 @@ def attribute_from_json(value: Any) -> Attribute:
     if not isinstance(values, list | tuple):
         raise DomainError(f"{name}: {form} must be a list")
     if form == "dates":
-        return Ordinal(name, dates=tuple(values), other=other)
+        return Ordinal(name, dates=tuple(values), zone=value.get("zone", UTC), other=other)
     return Ordinal(name, values, other=other)
 
 

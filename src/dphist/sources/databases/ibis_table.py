@@ -80,7 +80,8 @@ class IbisTable:
 
     def parse(self, value: Expression, family: Family) -> Expression:
         """An undeclared value as another type; here it is always NULL."""
-        return value.cast({"real": "float64", "truth": "boolean", "time": "timestamp"}[family])
+        kinds = {"real": "float64", "truth": "boolean", "time": "timestamp", "zoned time": "timestamp"}
+        return value.cast(kinds[family])
 
     def real(self, value: Expression) -> Expression:
         """As a 64-bit float."""
@@ -111,10 +112,15 @@ class IbisTable:
         text = self.text(self.column(column))
         return _decoded()(text) if self.backend.name == "sqlite" else text
 
-    def days(self, value: Expression, family: Family) -> Expression:
+    def days(self, value: Expression, family: Family, ahead: Expression | None = None) -> Expression:
         """Days since 1970-01-01."""
         import ibis
 
+        if ahead is not None:
+            raise SourceError(
+                f"days cannot be counted by a zone on {self.backend.name}; hand over the table as Parquet, an Arrow "
+                "table, or from DuckDB, PostgreSQL or Spark"
+            )
         if family == "zoned time":
             if self.backend.name != "duckdb":
                 raise SourceError(
@@ -132,9 +138,13 @@ class IbisTable:
         if family == "date":
             return ibis.date(day)
         moment = dt.datetime(day.year, day.month, day.day)
-        if family == "zoned time":
-            return ibis.timestamp(moment.replace(tzinfo=dt.UTC), timezone="UTC")
-        return ibis.timestamp(moment)
+        return self.moment(moment) if family == "zoned time" else ibis.timestamp(moment)
+
+    def moment(self, at: dt.datetime) -> Expression:
+        """A moment in UTC."""
+        import ibis
+
+        return ibis.timestamp(at.replace(tzinfo=dt.UTC), timezone="UTC")
 
     def between(self, value: Expression, low: Expression, high: Expression) -> Expression:
         """Whether low ≤ value ≤ high; every engine we know holds NaN above all numbers."""
@@ -182,8 +192,8 @@ class IbisTable:
 
         return ibis.literal(value)
 
-    def otherwise(self, value: Expression, instead: int) -> Expression:
-        """The value, or a number where it is NULL."""
+    def otherwise(self, value: Expression, instead: Expression) -> Expression:
+        """The value, or another where it is NULL."""
         import ibis
 
         return ibis.coalesce(value, instead)

@@ -44,7 +44,7 @@ class Postgres(Remote):
 
     def parse(self, value: str, family: Family) -> str:
         """An undeclared value as another type; here it is always NULL."""
-        return f"CAST({value} AS {({'real': self.double, 'truth': 'BOOLEAN', 'time': 'TIMESTAMP'})[family]})"
+        return f"CAST({value} AS {self.kind(family)})"
 
     def position(self, value: str, choices: Sequence[str]) -> str:
         """The place of a text in a short list, counted from 1."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import os
 import shutil
@@ -68,24 +69,29 @@ class Spark(Remote):
             return f"CAST('{value!r}' AS DOUBLE)"
         return super().literal(value)
 
-    def days(self, value: str, family: Family) -> str:
-        """Days since 1970-01-01; of a moment, by its day in UTC whatever zone the session has."""
+    def days(self, value: str, family: Family, ahead: str | None = None) -> str:
+        """Days since 1970-01-01; of a moment, whatever zone the session has."""
         if family == "zoned time":
-            return f"CAST(floor(unix_seconds({value}) / 86400) AS BIGINT)"
+            later = "" if ahead is None else f" + ({self._sql(ahead)})"
+            return f"CAST(floor((unix_seconds({value}){later}) / 86400) AS BIGINT)"
         return f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT)"
 
     def day(self, day: Any, family: Family) -> str:
         """The first moment of a day."""
         if family == "zoned time":
-            return f"TIMESTAMP_LTZ '{day.isoformat()} 00:00:00+00:00'"
+            return self.moment(dt.datetime(day.year, day.month, day.day))
         if family == "date":
             return f"DATE '{day.isoformat()}'"
         return f"TIMESTAMP_NTZ '{day.isoformat()} 00:00:00'"
 
-    def parse(self, value: str, family: Family) -> str:
-        """An undeclared value as another type."""
-        kind = {"real": "DOUBLE", "truth": "BOOLEAN", "time": "TIMESTAMP_NTZ"}[family]
-        return f"TRY_CAST({value} AS {kind})"
+    def moment(self, at: dt.datetime) -> str:
+        """A moment in UTC."""
+        return f"TIMESTAMP_LTZ '{at.isoformat(' ')}+00:00'"
+
+    def kind(self, family: Family) -> str:
+        """What Spark calls such values."""
+        times = {"time": "TIMESTAMP_NTZ", "zoned time": "TIMESTAMP_LTZ"}
+        return times.get(family) or super().kind(family)
 
     def floor(self, value: str) -> str:
         """The largest 64-bit integer that is not above the value; NULL, not an error, for a NaN or an infinity.

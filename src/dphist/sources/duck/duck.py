@@ -156,6 +156,24 @@ class Duck(Sql):
             return f"CASE WHEN {value} BETWEEN {reach} THEN CAST({value} AS TIMESTAMP) END"
         return microseconds(value) if column.type == "TIMESTAMP_NS" else value
 
+    def parse(self, value: str, family: Family) -> str:
+        """An undeclared value as a real number, truth value or time.
+
+        DuckDB would leave an offset out, and takes one behind a time that has seconds alone. What an offset does not
+        say, the connection's own zone never does either.
+        """
+        said = super().parse(value, family)
+        if family not in ("time", "zoned time"):
+            return said
+        offset = f"strlen({value}) > 10 AND regexp_matches({value}, ':[0-9:.]* *(Z|z|UTC|[+-][0-9:]+) *$')"
+        if family == "time":
+            return f"CASE WHEN {offset} THEN NULL ELSE {said} END"
+        whole = (
+            f"regexp_replace(regexp_replace(upper({value}), ' *(Z|UTC|[+-][0-9:]+) *$', '\\1'), "
+            "'([T ][0-9]+:[0-9]+)(Z|UTC|[+-])', '\\1:00\\2')"
+        )
+        return f"CASE WHEN {offset} THEN coalesce({said}, TRY_CAST({whole} AS TIMESTAMPTZ)) END"
+
     def told_apart(self, column: Column) -> str:
         """A column's value as text, and NULL for bytes that are no UTF-8.
 

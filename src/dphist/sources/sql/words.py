@@ -74,8 +74,13 @@ class SqlWords(ABC):
 
     def parse(self, value: str, family: Family) -> str:
         """An undeclared value as a real number, truth value or time; NULL where it is none."""
-        kind = {"real": self.double, "truth": "BOOLEAN", "time": "TIMESTAMP"}[family]
-        return f"TRY_CAST({value} AS {kind})"
+        return f"TRY_CAST({value} AS {self.kind(family)})"
+
+    def kind(self, family: Family) -> str:
+        """What the engine calls such values."""
+        return {
+            "real": self.double, "truth": "BOOLEAN", "time": "TIMESTAMP", "zoned time": "TIMESTAMPTZ"
+        }[family]  # fmt: skip
 
     def real(self, value: str) -> str:
         """As a 64-bit float."""
@@ -101,17 +106,23 @@ class SqlWords(ABC):
         """A column's value as text by which rows are told apart; NULL where there is none."""
         return self.text(self.column(column))
 
-    def days(self, value: str, family: Family) -> str:
+    def days(self, value: str, family: Family, ahead: str | None = None) -> str:
         """Days since 1970-01-01."""
         if family == "zoned time":
             value = f"timezone('UTC', {value})"
+        if ahead is not None:
+            value = f"({value} + ({self._sql(ahead)}) * INTERVAL '1 second')"
         return f"(CAST({value} AS DATE) - DATE '1970-01-01')"
 
     def day(self, day: dt.date, family: Family) -> str:
         """The first moment of a day."""
         if family == "zoned time":
-            return f"TIMESTAMPTZ '{day.isoformat()} 00:00:00+00'"
+            return self.moment(dt.datetime(day.year, day.month, day.day))
         return f"DATE '{day.isoformat()}'" if family == "date" else f"TIMESTAMP '{day.isoformat()} 00:00:00'"
+
+    def moment(self, at: dt.datetime) -> str:
+        """A moment in UTC."""
+        return f"TIMESTAMPTZ '{at.isoformat(' ')}+00'"
 
     def between(self, value: str, low: Any, high: Any) -> str:
         """Whether low ≤ value ≤ high; all these engines hold NaN above every number."""
@@ -151,12 +162,12 @@ class SqlWords(ABC):
 
     def when(self, condition: str, value: Any, otherwise: Any) -> str:
         """One value where a condition is true, another (or NULL) elsewhere."""
-        value, otherwise = self._sql(value), "NULL" if otherwise is None else self._sql(otherwise)
-        return f"CASE WHEN {condition} THEN {value} ELSE {otherwise} END"
+        values = ("NULL" if each is None else self._sql(each) for each in (value, otherwise))
+        return f"CASE WHEN {condition} THEN {next(values)} ELSE {next(values)} END"
 
-    def otherwise(self, value: Any, instead: int) -> str:
-        """The value, or a number where it is NULL."""
-        return f"coalesce({self._sql(value)}, {instead})"
+    def otherwise(self, value: Any, instead: Any) -> str:
+        """The value, or another where it is NULL."""
+        return f"coalesce({self._sql(value)}, {self._sql(instead)})"
 
     def flat(self, cells: Sequence[Key], sizes: Sequence[int]) -> str:
         """The number of a cell of the whole domain; NULL for a row in no cell.
