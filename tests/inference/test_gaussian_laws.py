@@ -13,7 +13,7 @@ from dphist import Domain, Ordinal, Workload
 from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.kernels.levels.likelihood import likelihoods, moments
 from dphist.mechanisms import AdaptiveTree, Auto, PrefixSums, Privelet, Tree
-from dphist.mechanisms.prefixsums import PrefixNoise, prefix_error
+from dphist.mechanisms.prefixsums import prefix_error, prefix_noise
 from dphist.mechanisms.trees.shares import geometric_shares, level_shares, mean_variance, searched
 from dphist.model.budget import Budget
 from dphist.model.histogram import Histogram
@@ -130,7 +130,7 @@ def test_prefixes_of_a_long_line_are_answered_within_the_goal() -> None:
     """At 4,096 cells the root of all prefixes has 3.6 deviations at most, and the best tree more."""
     domain, law = Domain([Ordinal("x", range(4096))]), NoiseLaw("gaussian", Fraction(1))
     squares = PrefixRoots().variances(Layout((4096,)))
-    noise = PrefixNoise(4096, NoiseLaw("gaussian", squares))
+    noise = prefix_noise(4096, NoiseLaw("gaussian", squares))
     mean = float(np.mean(noise.variance(Workload.prefixes(domain))))
     assert 3.35 < math.sqrt(mean) <= 3.6
     sides, shares = searched(4096, "prefixes", law.exponent)
@@ -163,6 +163,6 @@ def test_auto_takes_the_root_of_prefixes_where_it_is_forecast_to_be_off_by_less(
 
 def test_the_forecast_of_prefixes_is_what_their_noise_is() -> None:
     squares = PrefixRoots().variances(Layout((300,)))
-    noise = PrefixNoise(300, NoiseLaw("gaussian", squares))
+    noise = prefix_noise(300, NoiseLaw("gaussian", squares))
     mean = float(np.mean(noise.variance(Workload.prefixes(Domain([Ordinal("x", range(300))])))))
     assert math.isclose(prefix_error(300, NoiseLaw("gaussian", Fraction(1))), math.sqrt(mean), rel_tol=1e-3)

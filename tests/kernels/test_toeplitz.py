@@ -7,7 +7,7 @@ import pytest
 
 import dphist
 from dphist.kernels import toeplitz
-from dphist.mechanisms.prefixsums import PrefixNoise
+from dphist.mechanisms.prefixsums import prefix_noise
 from dphist.model.law import NoiseLaw
 from dphist.private.queries.prefixes import LONGEST, PrefixRoots, inverse_weights, root_weights
 from dphist.private.questions import Layout
@@ -64,7 +64,7 @@ def test_what_was_asked_is_undone() -> None:
 
 def test_long_lines_have_the_intervals_of_their_noise() -> None:
     domain = dphist.Domain([dphist.Ordinal("x", range(4200))])
-    errors = PrefixNoise(4200, NoiseLaw("gaussian", 1))
+    errors = prefix_noise(4200, NoiseLaw("gaussian", 1))
     low, high = np.array([[0], [7], [9], [4199]]), np.array([[4000], [8], [700], [4200]])
     found = errors.spread(dphist.Workload(domain, low, high))
     # Draw k has this weight in a prefix; a range is the difference of two.

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dphist.errors import InputError, MechanismError
+from dphist.inference.linear.groups import BucketNoise, CellBound
 from dphist.mechanisms.baseline import Laplace, Uniform
-from dphist.mechanisms.blocks import Blocks, BucketNoise, CellBound, Sort
+from dphist.mechanisms.blocks import Blocks, Sort
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
 from dphist.model.unit import Unit

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError, NotPrivate
-from dphist.mechanisms.fourier import EFPA, FPA, SPA, WaveNoise
+from dphist.inference.linear.waves import WaveNoise
+from dphist.mechanisms.fourier import EFPA, FPA, SPA
 from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload

@@ -9,10 +9,10 @@ from dphist.audit.law import check_law
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.errors import MechanismError, QueryError
 from dphist.inference.intervals import half_widths
+from dphist.inference.linear.wavelets import WaveletNoise
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
 from dphist.mechanisms.privelet import (
     Privelet,
-    WaveletNoise,
     cube_bound,
     haar_bound,
     node_totals,

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Estimate, NoiseErrors
-from dphist.inference.intervals import Spread
+from dphist.inference.estimate import Estimate
+from dphist.inference.linear.boxes import Cuts, LeafNoise, ProjectedNoise
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
 from dphist.kernels.paint import paint_boxes
 from dphist.kernels.trees import kdtree
 from dphist.mechanisms.options import checked
-from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
 
@@ -31,32 +29,6 @@ _SLACK = 2.0 * 5.0**0.5
 # What a leaf must save, in variances of the noise. Laplace tails make single cells stand out by chance; below 5
 # that is taken for data, above 8 real steps are lost, in between nothing changes much.
 _PRICE = 6.0
-
-
-@dataclass(frozen=True, eq=False)
-class Cuts:
-    """Boxes that tile the cells, as leaves of a tree of cuts that are yet to be counted.
-
-    Node i is cut into ``left[i]`` and the next.
-    """
-
-    left: IntArray
-    parent: IntArray
-    low: IntArray
-    high: IntArray
-    labels: IntArray
-    """The leaf of every cell, numbered in the order of `leaves`."""
-
-    @property
-    def leaves(self) -> IntArray:
-        """Nodes that are not split, in order."""
-        return np.flatnonzero(self.left < 0)
-
-    @property
-    def sizes(self) -> IntArray:
-        """How many cells each leaf has."""
-        leaves = self.leaves
-        return np.asarray(np.prod(self.high[leaves] - self.low[leaves], axis=1), dtype=np.int64)
 
 
 def box_tree(
@@ -79,46 +51,6 @@ def box_tree(
     strides = np.array([int(np.prod(cells.shape[a + 1 :])) for a in range(cells.ndim)], dtype=np.int64)
     paint_boxes(ends, low, high, np.cumsum(child < 0) - 1, strides, labels)
     return Cuts(child, parent, low, high, labels)
-
-
-@dataclass(frozen=True, eq=False)
-class LeafNoise(NoiseErrors):
-    """The noise of any box when each leaf's cells are yᵢ + pull · (its total − Σ y), given the tree."""
-
-    cuts: Cuts
-    pull: FloatArray
-    cells: Noisy | None
-    """What was measured of the cells, if any of it is used."""
-    leaf_totals: Noisy
-    method: str
-
-    @cached_property
-    def tree(self) -> MeasuredTree:
-        """What was measured, cells as the children of their leaf."""
-        return _measured(self.cuts, self.cells, self.leaf_totals)
-
-    def leaves(self) -> tuple[IntArray, IntArray]:
-        """Bounds of the boxes that were counted."""
-        ends = self.cuts.leaves
-        return self.cuts.low[ends], self.cuts.high[ends]
-
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload."""
-        cuts, pull = self.cuts, np.zeros(self.cuts.left.size)
-        pull[cuts.leaves] = self.pull
-        variance, largest = kdtree.leaf_spread(
-            *(cuts.left, cuts.parent, cuts.low, cuts.high, pull),
-            *(0.0 if self.cells is None else float(self.cells.scale), float(self.leaf_totals.scale)),
-            *(np.ascontiguousarray(workload.low), np.ascontiguousarray(workload.high)),
-        )
-        return Spread(variance, np.zeros(largest.shape) if self.leaf_totals.law.gaussian else largest)
-
-
-@dataclass(frozen=True, eq=False)
-class ProjectedNoise(LeafNoise):
-    """The same for an estimate that was made non-negative: intervals stand on the unbiased numbers before that."""
-
-    centre: FloatArray = field()  # no default, though there is one above
 
 
 _EXACT = (
@@ -196,9 +128,10 @@ class DPCube:
         sizes = tree.sizes.astype(np.float64)
         totals = leaves.values.astype(np.float64)
         flat = noisy.reshape(-1)
+        known = float(leaves.scale), leaves.law.gaussian
         if self.estimator == "uniform":
             counts = (totals / sizes)[tree.labels].reshape(noisy.shape)
-            return Estimate(counts, LeafNoise(tree, 1.0 / sizes, None, leaves, _EXACT))
+            return Estimate(counts, LeafNoise(tree, 1.0 / sizes, 0.0, *known, _EXACT))
         if self.estimator == "least-squares":
             pull = 1.0 / (sizes + 1.0)
         else:
@@ -207,21 +140,18 @@ class DPCube:
         gaps = pull * (totals - part_sums(flat, tree.labels, sizes.size))
         counts = kdtree.lift(flat, tree.labels, gaps).reshape(noisy.shape)
         if self.estimator != "nonnegative":
-            return Estimate(counts, LeafNoise(tree, pull, cells, leaves, _APPROXIMATE))
+            return Estimate(counts, LeafNoise(tree, pull, float(cells.scale), *known, _APPROXIMATE))
         method = _APPROXIMATE + "; standing on the estimate before negative counts were removed"
-        errors = ProjectedNoise(tree, pull, cells, leaves, method, counts)
-        return Estimate(errors.tree.cells(errors.tree.nonnegative()), errors)
+        errors = ProjectedNoise(tree, pull, float(cells.scale), *known, method, counts)
+        measured = _measured(tree, cells, leaves)
+        return Estimate(measured.cells(measured.nonnegative()), errors)
 
 
-def _measured(cuts: Cuts, noisy: Noisy | None, counted: Noisy) -> MeasuredTree:
+def _measured(cuts: Cuts, noisy: Noisy, counted: Noisy) -> MeasuredTree:
     """What was counted as one tree: nothing of the boxes that were cut, each leaf, and its cells."""
     leaves, shape = cuts.leaves, tuple(int(n) for n in cuts.high[0])
     values, variances = np.zeros(cuts.left.size), np.full(cuts.left.size, np.inf)
     values[leaves], variances[leaves] = counted.values, float(counted.variance)
-    if noisy is None:
-        return MeasuredTree.of(
-            shape, cuts.parent, cuts.low, cuts.high, values, variances, kind=counted.law.kind
-        )
     cells, variance, single = (
         noisy.values.reshape(-1).astype(np.float64),
         float(noisy.variance),

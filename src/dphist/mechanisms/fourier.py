@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, NotPrivate
 from dphist.extras import missing, need
-from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
-from dphist.inference.intervals import Spread
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.linear.waves import WaveNoise
 from dphist.mechanisms.options import Large, checked
-from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.queries.fourier import Frequencies
@@ -155,42 +154,6 @@ class SPA:
         raise NotPrivate(self.refused)
 
 
-@dataclass(frozen=True, eq=False)
-class WaveNoise(NoiseErrors):
-    """Noise of ``scale`` on the coordinate of each kept wave; a range gathers what each wave sums to over it.
-
-    Waves are products over axes, and so is the variance. Both bases have closed forms for sums over ranges,
-    and one transform turns those into a table for all ranges of an axis.
-    """
-
-    shape: Shape
-    keep: Shape
-    basis: Basis
-    scale: float
-    method: str = (
-        "noise of the kept frequencies, given which were kept; not covered: the dropped frequencies, a bias"
-    )
-
-    def spread(self, workload: Workload) -> Spread:
-        """Gather the kept waves over every box."""
-        low, high = workload.low, np.maximum(workload.low, workload.high)
-        runs = np.ones(len(low))
-        if len(self.shape) != low.shape[1]:
-            low, high, runs = _strung_together(low, high, workload.domain.shape)
-        variance = np.full(len(low), 2.0 * self.scale**2)
-        largest = np.full(len(low), self.scale)
-        for axis, (n, k) in enumerate(zip(self.shape, self.keep, strict=True)):
-            length = high[:, axis] - low[:, axis]
-            if self.basis == "fourier":
-                variance *= _fourier_gathers(n, k, length)
-            else:
-                variance *= _cosine_gathers(n, k, low[:, axis], high[:, axis], runs > 1)
-            # A wave is at most √2/√n high anywhere, the constant one 1/√n.
-            largest *= length * np.sqrt((2.0 if k > 1 else 1.0) / n)
-        # Runs of one box share their draws: adding deviations is never too narrow.
-        return Spread(variance * runs**2, np.minimum(largest, np.sqrt(variance / 2.0)) * runs)
-
-
 def _check_transforms(basis: str) -> None:
     """Refuse waves that nobody here can turn back into counts, before anything is paid."""
     if basis != "fourier" and (told := missing("scipy", "matrix")):
@@ -222,51 +185,3 @@ def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape, basis: Basis) -
     note = f"kept {held} of {' × '.join(map(str, shape))} {basis} coordinates"
     noise = WaveNoise(shape, keep, basis, float(cast(Fraction, noisy.scale) * noisy.unit))
     return Estimate(counts.reshape(data.shape), noise, note)
-
-
-def _fourier_gathers(n: int, keep: int, length: IntArray) -> FloatArray:
-    """Sum over kept waves of (sum of the wave over ``length`` neighbouring cells)².
-
-    Over L cells the waves of frequency ±m gather |sin(πmL/n) ÷ sin(πm/n)|²/n each, wherever the cells lie;
-    that is (1 − cos(2πmL/n)) ÷ (1 − cos(2πm/n)), for all L at once by one transform.
-    """
-    frequency = np.arange(1, n)
-    frequency = frequency[np.minimum(frequency, n - frequency) < keep]
-    weights = np.zeros(n)
-    weights[frequency] = 0.5 / np.sin(np.pi * frequency / n) ** 2
-    turned = np.fft.fft(weights).real
-    return np.asarray((length**2.0 + np.maximum(turned[0] - turned[length % n], 0.0)) / n)
-
-
-def _cosine_gathers(
-    n: int, keep: int, low: IntArray, high: IntArray, anywhere: NDArray[np.bool_]
-) -> FloatArray:
-    """Sum over kept waves of (sum of the wave over low … high − 1)², or the most it is ``anywhere``.
-
-    Wave m sums to (sin(πmh/n) − sin(πml/n)) ÷ √(2n)·sin(πm/2n) over l … h − 1. Squared and written in
-    cosines of differences and sums, one transform of length 2n tabulates Σₘ. Wherever the cells lie, the
-    difference of sines is at most 2 sin(πm(h − l)/2n).
-    """
-    frequency = np.arange(1, keep)
-    weights = np.zeros(2 * n)
-    weights[frequency] = 0.5 / (n * np.sin(np.pi * frequency / (2 * n)) ** 2)
-    turned = np.fft.fft(weights).real
-    squares = turned[0] - 0.5 * (turned[(2 * high) % (2 * n)] + turned[(2 * low) % (2 * n)])
-    crossed = turned[high - low] - turned[(high + low) % (2 * n)]
-    most = 2.0 * (turned[0] - turned[high - low])
-    return np.asarray((high - low) ** 2.0 / n + np.maximum(np.where(anywhere, most, squares - crossed), 0.0))
-
-
-def _strung_together(low: IntArray, high: IntArray, shape: Shape) -> tuple[IntArray, IntArray, FloatArray]:
-    """Boxes of a table as runs of its rows strung together: bounds of the first, and how many there are."""
-    run, runs = high[:, -1] - low[:, -1], np.ones(len(low))
-    start, stride = low[:, -1].copy(), shape[-1]
-    whole = run == shape[-1]
-    for axis in reversed(range(len(shape) - 1)):
-        length = high[:, axis] - low[:, axis]
-        run = np.where(whole, run * length, run)
-        runs = np.where(whole, runs, runs * length)
-        whole = whole & (length == shape[axis])
-        start = start + low[:, axis] * stride
-        stride *= shape[axis]
-    return start[:, None], (start + run)[:, None], runs

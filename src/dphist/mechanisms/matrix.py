@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.extras import missing, need
-from dphist.inference.estimate import Estimate, NoiseErrors, nonnegative
-from dphist.inference.intervals import Spread
+from dphist.inference.estimate import Estimate, nonnegative
+from dphist.inference.linear.dense import DenseNoise
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.tree import Tree, usable
 from dphist.mechanisms.trees.shares import Kind, searched
@@ -157,21 +157,3 @@ def _improve(theta: FloatArray, gram: FloatArray) -> FloatArray:
     )
     improved: FloatArray = found.x.reshape(shape)
     return improved
-
-
-@dataclass(frozen=True, eq=False)
-class DenseNoise(NoiseErrors):
-    """Noise of ranges of a few cells from their covariance written out."""
-
-    covariance: FloatArray
-    method: str = "exact variance of the strategy's least squares; not covered: the bias of cutting at zero"
-
-    def spread(self, workload: Workload) -> Spread:
-        """Sum the covariance over the range on both sides."""
-        n = len(self.covariance)
-        table = np.zeros((n + 1, n + 1))
-        table[1:, 1:] = self.covariance.cumsum(axis=0).cumsum(axis=1)
-        a, b = workload.low[:, 0], workload.high[:, 0]
-        variance = np.maximum(table[b, b] - table[a, b] - table[b, a] + table[a, a], 0.0)
-        # Which draw weighs most is not kept; the whole variance in one draw is the widest it can be.
-        return Spread(variance, np.sqrt(variance / 2))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
-from dphist.inference.intervals import Spread
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.linear.prefixes import BY_ROWS, PrefixNoise
 from dphist.kernels import toeplitz
-from dphist.kernels.linear import range_weights, triangle_solve
+from dphist.kernels.linear import triangle_solve
 from dphist.model.law import NoiseLaw
-from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.queries.prefixes import (
@@ -27,9 +24,6 @@ from dphist.private.queries.prefixes import (
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-# Up to so many cells the triangle is undone row by row, as releases of every version were made.
-_BY_ROWS = 1 << 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +55,14 @@ class PrefixSums:
             noisy = data.measure(Identity())
             return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law, exact=True))
         noisy = data.measure(PrefixRoots())
-        if data.size <= _BY_ROWS:
+        if data.size <= BY_ROWS:
             counts = triangle_solve(
                 root_weights(data.size).astype(np.float64), noisy.values.astype(np.float64)
             )
         else:
             values = np.ascontiguousarray(noisy.values, dtype=np.int64)
             counts = toeplitz.triangle_solve(inverse_weights(data.size), values) * INVERSE_UNIT
-        return Estimate(counts, PrefixNoise(data.size, noisy.law))
+        return Estimate(counts, prefix_noise(data.size, noisy.law))
 
 
 def prefix_error(size: int, law: NoiseLaw) -> float:
@@ -94,48 +88,10 @@ def prefix_error(size: int, law: NoiseLaw) -> float:
     return float(np.sqrt(float(law.variance) * squares[-1] * squares.mean()))
 
 
-@dataclass(frozen=True, eq=False)
-class PrefixNoise(NoiseErrors):
-    """The noise in any range: a weighted sum of the draws before its end."""
-
-    size: int
-    law: NoiseLaw
-    method: str = "exact variance of the noise in the range, a difference of two prefix sums"
-    short: ClassVar[str] = "exact: the noise in the range has a known law"
-    theorem = True
-
-    @cached_property
-    def _weights(self) -> FloatArray:
-        """What a prefix sum makes of one draw, by how many cells before its end that was."""
-        if self.size > _BY_ROWS:
-            return np.asarray(np.cumsum(inverse_weights(self.size)) * INVERSE_UNIT, dtype=np.float64)
-        return triangle_solve(root_weights(self.size).astype(np.float64), np.ones(self.size))
-
-    def spread(self, workload: Workload) -> Spread:
-        """Weigh the draws of every range."""
-        low, high = (
-            np.ascontiguousarray(side[:, 0], dtype=np.int64) for side in (workload.low, workload.high)
-        )
-        squares, largest = self._of_ranges(low, high)
-        heaviest = np.zeros(largest.shape) if self.law.gaussian else largest * float(self.law.scale)
-        return Spread(squares * float(self.law.variance), heaviest)
-
-    def _of_ranges(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Sums of squared weights and the largest of each range; cells and prefixes are running sums."""
-        squares, largest = np.zeros(low.size), np.zeros(low.size)
-        cells = (high == low + 1) & (self.size > _BY_ROWS)
-        starts = (low == 0) & (high > 0) & (self.size > _BY_ROWS) & ~cells
-        for asked, kind in ((cells, 0), (starts, 1)):
-            if asked.any():
-                sums, most = self._running[kind]
-                squares[asked], largest[asked] = sums[high[asked] - 1], most[high[asked] - 1]
-        other = ~(cells | starts)
-        if other.any():
-            squares[other], largest[other] = range_weights(self._weights, low[other], high[other])
-        return squares, largest
-
-    @cached_property
-    def _running(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Of a cell's weights and a prefix's, by where they end: running sums of squares, and the largest so far."""
-        laws = (inverse_weights(self.size) * INVERSE_UNIT, self._weights)
-        return [(np.cumsum(weights**2), np.maximum.accumulate(np.abs(weights))) for weights in laws]
+def prefix_noise(size: int, law: NoiseLaw) -> PrefixNoise:
+    """The noise of prefix sums over so many cells, whose draws have this law."""
+    if size > BY_ROWS:
+        weights = np.cumsum(inverse_weights(size)) * INVERSE_UNIT
+    else:
+        weights = triangle_solve(root_weights(size).astype(np.float64), np.ones(size))
+    return PrefixNoise(np.asarray(weights, dtype=np.float64), law)

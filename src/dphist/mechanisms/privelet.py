@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Literal
@@ -13,16 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError
-from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors, laplace_if_bare
-from dphist.inference.intervals import Spread, half_widths
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.linear.wavelets import METHODS, WaveletNoise
 from dphist.kernels.threads import THREADS, together
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands
 from dphist.mechanisms.options import checked
 from dphist.model.domain import Domain, Nominal
-from dphist.model.law import NoiseLaw
-from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.queries.wavelet import (
@@ -95,7 +92,7 @@ class Privelet:
             )
         if not self.threshold and numerators_fit(axes, data.law(moves="any")):
             noisy = data.measure(WaveletCells(plain, self.calibration))
-            return Estimate(noisy.values, WaveletNoise(axes, noisy.law, _METHODS[False]))
+            return Estimate(noisy.values, WaveletNoise(axes, noisy.law, METHODS[False]))
         noisy = data.measure(Wavelet(plain, self.calibration))
         # The noise of a coefficient of weight one; where weights differ the law knows of each, the axes of the weights.
         law = reference_law(axes, data.law(moves="any"))
@@ -103,7 +100,7 @@ class Privelet:
         if self.threshold:
             _shrink(coefficients, axes, float(law.scale))
         cells = standard.inverse(coefficients, axes)
-        errors = WaveletNoise(axes, law, _METHODS[self.threshold])
+        errors = WaveletNoise(axes, law, METHODS[self.threshold])
         return Estimate(np.divide(cells, float(standard.denominator(axes)), order="C"), errors)
 
     def axes(self, domain: Domain) -> tuple[Axis, ...]:
@@ -126,84 +123,6 @@ class Privelet:
                     f"plain: there is no attribute {name}; there are {', '.join(known) or 'no names here'}"
                 )
         return tuple(place for place, name in enumerate(known) if name in names)
-
-
-# Combinations of kinds of cells that are worth a table.
-_KINDS = 1 << 14
-
-_METHODS = {
-    False: "exact variance of the noise in the range: the product of the factors of its axes",
-    True: (
-        "variance of the noise in the range before thresholding; "
-        "not covered: the bias of shrinking coefficients, which usually costs less than the noise it removes"
-    ),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class WaveletNoise(NoiseErrors):
-    """The noise in any range answer: a product over the axes.
-
-    A range weighs the coefficient k₁ × k₂ × … by the product of its weights along the axes, so squared
-    weights summed over all coefficients are the product of the axes' own sums; with noise of one ``law`` on every
-    normalised coefficient the variance is that of the law times it.
-    """
-
-    axes: tuple[Axis, ...]
-    law: NoiseLaw | float
-    method: str = _METHODS[False]
-
-    @property
-    def theorem(self) -> bool:
-        """Whether intervals hold for any data."""
-        return self.method == _METHODS[False]
-
-    @cached_property
-    def _alike(self) -> tuple[list[IntArray], Spread] | None:
-        """Which kind of cell each axis has where, and the noise in a cell of each combination, if these are few."""
-        law = laplace_if_bare(self.law)
-        kinds, variance = [], np.array([float(law.variance)])
-        largest = np.array([0.0 if law.gaussian else float(law.scale)])
-        for axis in self.axes:
-            places = np.arange(axis.size, dtype=np.int64)
-            pairs = np.stack(axis.spread(places, places + 1), axis=1)
-            each, kind = np.unique(pairs, axis=0, return_inverse=True)
-            if each.shape[0] * variance.size > _KINDS:
-                return None
-            kinds.append(kind.reshape(-1))
-            variance = np.multiply.outer(variance, each[:, 0]).reshape(-1)
-            largest = np.multiply.outer(largest, each[:, 1]).reshape(-1)
-        return kinds, Spread(variance, largest)
-
-    def cell_widths(self, begin: int, end: int, confidence: float) -> float | FloatArray | None:
-        """Cells differ by their families only: Haar's are all alike."""
-        if self._alike is None:
-            return None
-        kinds, spread = self._alike
-        widths = half_widths(spread, confidence)
-        if widths.size == 1:
-            return float(widths[0])
-        place, which, below = np.arange(begin, end), np.zeros(end - begin, dtype=np.int64), 1
-        for axis, kind in zip(reversed(self.axes), reversed(kinds), strict=True):
-            which += kind[place % axis.size] * below
-            place //= axis.size
-            below *= int(kind.max()) + 1
-        return np.asarray(widths[which], dtype=np.float64)
-
-    def narrowest(self, confidence: float) -> float | None:
-        """The narrowest of all kinds."""
-        return None if self._alike is None else float(half_widths(self._alike[1], confidence).min())
-
-    def spread(self, workload: Workload) -> Spread:
-        """Give variance and largest draw for every box, many at a time."""
-        law = laplace_if_bare(self.law)
-        variance = np.full(len(workload.low), float(law.variance))
-        largest = np.full(len(workload.low), 0.0 if law.gaussian else float(law.scale))
-        for place, axis in enumerate(self.axes):
-            squares, most = axis.spread(workload.low[:, place], workload.high[:, place])
-            variance *= squares
-            largest *= most
-        return Spread(variance, largest)
 
 
 def small(axis: Axis, power: int = 2) -> bool:

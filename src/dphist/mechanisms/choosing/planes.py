@@ -20,11 +20,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.linear.wavelets import WaveletNoise
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Crowd, Look
 from dphist.mechanisms.choosing.words import BLOCKS, beside
-from dphist.mechanisms.privelet import Privelet, WaveletNoise
+from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
