@@ -214,12 +214,24 @@ def test_sums_of_long_lines_are_nearly_as_narrow_as_their_noise_allows():
     values = np.arange(1_000.0)
     # Independent noise, and one draw that may carry all of it: what the sum of cells of a short line would have.
     exact = line._reach(np.array([(values**2).sum() * line._cells[3][0] ** 2]), 0.95)[0]
-    said = line._reach(line._variance(values[None]), 0.95)[0]
+    said = line._reach(line._variance(values, np.zeros(1)), 0.95)[0]
     assert exact <= said <= 1.15 * exact
     # A few blocks of equal values are those blocks exactly.
     steps = np.repeat([1.0, 3.0], 500)
     exact = line._reach(np.array([(steps**2).sum() * line._cells[3][0] ** 2]), 0.95)[0]
-    assert line._reach(line._variance(steps[None]), 0.95)[0] == pytest.approx(exact)
+    assert line._reach(line._variance(steps, np.zeros(1)), 0.95)[0] == pytest.approx(exact)
+
+
+def test_a_line_that_is_asked_again_is_not_worked_out_again(release):
+    first = release.by("place").mean("age")
+    kept = dict(release._lines)
+    assert kept, "what was worked out is kept"
+    assert (release.by("place").mean("age").value == first.value).all()
+    assert release._lines == kept, "the very same lines"
+    release.by("place").quantiles("age", [0.5])
+    assert release._lines == kept, "and other questions about them"
+    release.mean("age")
+    assert release._lines != kept, "only the last are kept"
 
 
 def test_a_quantile_may_be_any_cell_of_a_block_that_was_not_divided():

@@ -63,6 +63,8 @@ class Contents:
     # What the file says that this was read from; whatever changes the release forgets it.
     _learned: Learned | None = field(default=None, init=False, repr=False)
     _written: WrittenBounds | None = field(default=None, init=False, repr=False)
+    # What the lines that were asked about last were found to be (`dphist.release.cube`).
+    _lines: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     # The interval of every cell at the confidence that was asked for last.
     _bounds: dict[float, Pair] = field(default_factory=dict, init=False, repr=False)
 

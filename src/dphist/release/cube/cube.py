@@ -26,6 +26,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+# Lines with so many numbers in all are kept.
+_KEPT = 1 << 22
+
 
 @explained
 @dataclass(frozen=True, eq=False)
@@ -319,23 +322,27 @@ class Cube:
             raise QueryError(f"{name} is not told apart; by({name!r}) or drill_down({name!r}) first")
         return levels[name]
 
-    def _line(self, name: str, low: IntArray, high: IntArray) -> Line:
-        span = None
+    def _groups(self, name: str) -> tuple[dict[str, list[str]], Sequence[Line]]:
+        """Labels of the groups, and the cells of an ordered attribute in each."""
+        domain, span = self.release.domain, None
+        labels, low, high, owner = group_boxes(domain, _without(self.where, name), self.groups)
         if name in self.where:
-            allowed = Workload.where(self.release.domain.project([name]), {name: self.where[name]})
+            allowed = Workload.where(domain.project([name]), {name: self.where[name]})
             if len(allowed.low) > 1:
                 raise QueryError(f"{name}: give one range of it, not several")
             span = int(allowed.low[0, 0]), int(allowed.high[0, 0])
-        return read_line(self.release, name, span, low, high)
+        key = name, span, *(each.tobytes() for each in (low, high, owner))
+        lines = self.release._lines.get(key)
+        if lines is None:
+            groups = range(int(owner.max()) + 1)
+            lines = [read_line(self.release, name, span, low[owner == g], high[owner == g]) for g in groups]
+            # A release is asked again and again, and never changes: what it was asked last is kept if it is not much.
+            self.release._lines.clear()
+            if sum(line.weight for line in lines) <= _KEPT:
+                self.release._lines[key] = lines
+        return labels, lines
 
-    def _groups(self, name: str) -> tuple[dict[str, list[str]], list[Line]]:
-        """Labels of the groups, and the cells of an ordered attribute in each."""
-        labels, low, high, owner = group_boxes(self.release.domain, _without(self.where, name), self.groups)
-        return labels, [
-            self._line(name, low[owner == g], high[owner == g]) for g in range(int(owner.max()) + 1)
-        ]
-
-    def _lines(self, name: str, ask: Callable[[list[Line]], list[Table]]) -> Table:
+    def _lines(self, name: str, ask: Callable[[Sequence[Line]], list[Table]]) -> Table:
         """Ask all groups for tables that belong to an ordered attribute, one under the other."""
         if is_measure(self.release, name):
             raise QueryError(
@@ -360,7 +367,9 @@ class Cube:
         first = next((part for part in parts if part.guessed is None), parts[0])
         return Table(told, value, down, up, first.confidence, first.method, first.details, guessed)
 
-    def _each(self, name: str, confidence: float, ask: Callable[[list[Line]], Sequence[Interval]]) -> Table:
+    def _each(
+        self, name: str, confidence: float, ask: Callable[[Sequence[Line]], Sequence[Interval]]
+    ) -> Table:
         """Ask every group for a number that belongs to an ordered attribute."""
         if name in dict(self.groups):
             raise QueryError(f"{name} is told apart, so there is nothing to add up in each group")

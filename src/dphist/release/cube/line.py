@@ -55,6 +55,11 @@ class NoisyLine:
         return attribute
 
     @property
+    def weight(self) -> int:
+        """How many numbers it holds, about, once it was asked."""
+        return self._edges.size**2 + 10 * self._size
+
+    @property
     def labels(self) -> Sequence[str]:
         """A text for every cell."""
         return self._attribute.labels[self.start : self.stop]
@@ -104,8 +109,8 @@ class NoisyLine:
 
     def _ask(self, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Released answers, what intervals stand on, how far that leans, and variances, for ranges of this line."""
-        workload, estimate = self._ranges(first, last), self.release._estimate
-        cells = self.release.cells
+        estimate, cells = self.release._estimate, self.release.cells
+        workload = self._ranges(first, last)
         if isinstance(cells, TableCells):
             # There are no counts of the whole product: the table of the attributes that are bounded answers.
             value = estimated = cells.sums(self.release, workload)
@@ -149,7 +154,9 @@ class NoisyLine:
         n = self._edges.size - 1
         first, last = np.triu_indices(n)
         variance = np.zeros((n + 1, n + 1))
-        spread = self._ask(self._edges[first], self._edges[last + 1])[3]
+        # Of so many ranges nothing else is asked: what an answer costs is most of what a mean does.
+        ranges = self._ranges(self._edges[first], self._edges[last + 1])
+        spread = self.release._estimate.errors.variance(ranges)
         variance[first, last + 1] = spread
         variance[last + 1, first] = spread
         return covariances(variance)
@@ -181,18 +188,22 @@ class NoisyLine:
         """Whether the line's counts have intervals at all: then what follows from them has, too."""
         return not bool(np.isnan(self._cells[3]).any())
 
-    def _variance(self, weights: FloatArray) -> FloatArray:
-        """What the release expects of the squared errors of weighted sums of its cells, one for each row."""
+    def _variance(self, numbers: FloatArray, means: FloatArray) -> FloatArray:
+        """What the release expects of the squared error of Σ (number − mean)·count, for each of several means."""
+        deviation = self._cells[3]
         if self._single:
             size = np.diff(self._edges)
-            mean = np.add.reduceat(weights, self._edges[:-1], axis=1) / size
-            inside = np.abs(weights - np.repeat(mean, size, axis=1)) @ self._cells[3]
-            square = np.maximum(((mean @ self._covariance) * mean).sum(axis=1), 0.0)
+            middle = np.add.reduceat(numbers, self._edges[:-1]) / size
+            inside = float(np.abs(numbers - np.repeat(middle, size)) @ deviation)
+            apart = middle - means[:, None]
+            square = np.maximum(((apart @ self._covariance) * apart).sum(axis=1), 0.0)
             variance = (np.sqrt(square) + inside) ** 2
         else:
-            steps = np.abs(np.diff(weights, append=0.0, axis=1))
-            variance = np.minimum(np.abs(weights) @ self._cells[3], steps @ np.sqrt(self._prefixes[2])) ** 2
-        return np.asarray(variance + (weights @ self._cells[2]) ** 2, dtype=np.float64)
+            apart = np.abs(numbers - means[:, None])
+            reach = np.sqrt(self._prefixes[2])
+            steps = np.abs(np.diff(numbers)) @ reach[:-1] + apart[:, -1] * reach[-1]
+            variance = np.minimum(apart @ deviation, steps) ** 2
+        return np.asarray(variance + moment(numbers, means, self._cells[2]) ** 2, dtype=np.float64)
 
     @cached_property
     def _prefixes(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -206,3 +217,8 @@ class NoisyLine:
             bias = np.sign(apart) * np.sqrt(np.maximum(apart**2 - np.cumsum(self._noisy[1]), 0.0))
             lean = np.where(np.abs(bias) > np.abs(lean), bias, lean)
         return value, centre, variance, beyond, lean
+
+
+def moment(numbers: FloatArray, means: FloatArray, counts: FloatArray) -> FloatArray:
+    """Σ (number − mean)·count for each of several means: one for each row would be a large table of a long line."""
+    return np.asarray(numbers @ counts - means * counts.sum(), dtype=np.float64)

@@ -17,7 +17,7 @@ from dphist.kernels.isotonic import isotonic
 from dphist.model.domain import Nominal
 from dphist.release.contents import Contents
 from dphist.release.cube.bounded import BoundedLine
-from dphist.release.cube.line import NoisyLine
+from dphist.release.cube.line import NoisyLine, moment
 from dphist.release.sums import possible_sums
 
 FloatArray = NDArray[np.float64]
@@ -74,18 +74,25 @@ class Line(NoisyLine):
             return super()._words
         return Words(BOUNDS.short, f"{BOUNDS.details}{self._not_covered}")
 
-    def _plain(self, weights: FloatArray) -> bool:
-        """Whether a weighted sum stands on the noisy cells."""
+    def _noise(self, numbers: FloatArray, means: FloatArray, variance: FloatArray) -> FloatArray:
+        """The variance of Σ (number − mean)·noise of cells, for each of several means."""
+        whole = float(variance.sum())
+        middle = float(numbers @ variance) / max(whole, np.finfo(np.float64).tiny)
+        return np.asarray((numbers - middle) ** 2 @ variance + (means - middle) ** 2 * whole)
+
+    def _plain(self, numbers: FloatArray, mean: float) -> bool:
+        """Whether Σ (number − mean)·count stands on the noisy cells."""
         if self._noisy is None:
             return False
-        noise = float(weights**2 @ self._noisy[1])
-        apart = float(weights @ (self._noisy[0] - self._cells[1])) ** 2
-        return apart > _REFUTED**2 * noise or float(self._variance(weights[None])[0]) >= noise
+        means = np.array([mean])
+        (noise,) = self._noise(numbers, means, self._noisy[1])
+        (apart,) = moment(numbers, means, self._noisy[0] - self._cells[1]) ** 2
+        return bool(apart > _REFUTED**2 * noise or self._variance(numbers, means)[0] >= noise)
 
     def _possible(
-        self, weights: FloatArray, confidence: float, *, plain: bool
+        self, numbers: FloatArray, means: FloatArray, confidence: float, *, plain: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Between what weighted sums of cells may lie, one for each row.
+        """Between what Σ (number − mean)·count may lie, for each of several means.
 
         Inferred cells are drawn towards what their neighbours say, and weighed by values that adds up to a bias of
         which a single sum hardly tells: noise hides what is smaller. So with V what inference promises of its squared
@@ -95,11 +102,12 @@ class Line(NoisyLine):
         inference allows stays possible, too: either may be right. Where it promises no less error than noise has, or is
         refuted (`_REFUTED` deviations of noise), the noisy sum is taken alone.
         """
-        at, variance = weights @ self._cells[1], self._variance(weights)
+        at, variance = moment(numbers, means, self._cells[1]), self._variance(numbers, means)
         if self._noisy is None:
             reach = self._reach(variance, confidence)
             return at - reach, at + reach
-        noise, apart = weights**2 @ self._noisy[1], weights @ self._noisy[0] - at
+        noise = self._noise(numbers, means, self._noisy[1])
+        apart = moment(numbers, means, self._noisy[0]) - at
         if plain:
             reach = self._reach(noise, confidence)
             return at + apart - reach, at + apart + reach
@@ -119,20 +127,20 @@ class Line(NoisyLine):
     def sum(self, confidence: float) -> Interval:
         """Add the values up over the records."""
         numbers = self._numbers()
-        plain = self._plain(numbers)
+        plain = self._plain(numbers, 0.0)
         released = float(numbers @ (self._noisy[0] if plain and self._noisy is not None else self._cells[0]))
         if not self.measured:
             told = self.bounded(confidence)
             least, most = (np.nan, np.nan) if told is None else told.sum(numbers)
             return released, float(np.minimum(least, released)), float(np.maximum(most, released))
-        (low,), (high,) = self._possible(numbers[None], confidence, plain=plain)
+        (low,), (high,) = self._possible(numbers, np.zeros(1), confidence, plain=plain)
         ends = possible_sums(min(low, released), max(high, released), numbers.min(), numbers.max())
         return released, float(ends[0]), float(ends[1])
 
     @cached_property
     def _balanced(self) -> bool:
         """Whether a mean stands on the noisy cells: the sum of distances from the released one does."""
-        return self._plain(self._numbers() - (_mean(self._numbers(), self._cells[0]) or 0.0))
+        return self._plain(self._numbers(), _mean(self._numbers(), self._cells[0]) or 0.0)
 
     @cached_property
     def middle(self) -> float:
@@ -152,7 +160,7 @@ class Line(NoisyLine):
             return middle, float(np.minimum(low, middle)), float(np.maximum(high, middle))
 
         def possible(means: FloatArray) -> NDArray[np.bool_]:
-            low, high = self._possible(numbers - means[:, None], confidence, plain=self._balanced)
+            low, high = self._possible(numbers, means, confidence, plain=self._balanced)
             return (low <= 0.0) & (high >= 0.0)
 
         return middle, _furthest(possible, middle, least), _furthest(possible, middle, most)
