@@ -88,6 +88,23 @@ def test_a_release_is_published_asked_verified_and_shown(room, published):
     assert json.loads(dphist("show", published, "--json").stdout)["mechanism"] == "laplace"
 
 
+def test_one_bad_question_costs_no_answer_to_the_others(published):
+    asked = ("query", published, "age < 30", "weight = 3", "sex = 'F'")
+    done = dphist(*asked)
+    assert done.returncode == 2
+    lines = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines[:3]] == list(asked[2:])
+    assert "95% interval" in lines[0]
+    assert "not answered" in lines[1]
+    assert "weight" in lines[1]
+    assert "95% interval" in lines[2]
+    assert "1 of 3 questions not answered" in done.stderr
+    told = json.loads(dphist(*asked, "--json").stdout)
+    assert [sorted(each) == ["error"] for each in told] == [False, True, False]
+    alone = json.loads(dphist("query", published, "sex = 'F'", "--json").stdout)
+    assert told[2] == alone
+
+
 def test_the_ledger_remembers_and_refuses(room, published):
     facts = json.loads(dphist("ledger", "show", "budget.db", "--json", cwd=room).stdout)
     assert (facts[0]["spent"], facts[0]["remaining"]) == ("1", "1/2")

@@ -108,5 +108,12 @@ def test_command(release, tmp_path):
     assert [row["n"] for row in told] == pytest.approx(release.counts.sum(axis=0).tolist())
     shown = CliRunner().invoke(app, ["sql", str(path), query])
     assert "sex" in shown.stdout
+    # A name is a name, also where it looks like a mark of what draws the table.
+    shown = CliRunner().invoke(
+        app, ["sql", str(path), 'select 1 as "[/red]", 2 as "[bold]n[/bold]" from release limit 1']
+    )
+    assert shown.exit_code == 0, shown.exception
+    assert "[/red]" in shown.stdout
+    assert "[bold]n[/bold]" in shown.stdout
     refused = CliRunner().invoke(app, ["sql", str(path), "drop table release"])
     assert refused.exit_code != 0

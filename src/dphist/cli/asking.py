@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dphist.cli import screen
-from dphist.errors import QueryError
+from dphist.errors import DphistError, QueryError
+from dphist.model.phrases import counted
 from dphist.release import Answer, Answers, load
 from dphist.release.asking import BinsKind
 from dphist.release.language import read_questions, read_request
@@ -28,33 +29,46 @@ def query_release(
     questions = question or [""]
     loaded = load(release)
     kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
-    answers: Answers | list[Answer]
-    if bins != "whole" or any(read_request(each) is not None for each in questions):
-        if simultaneous:
+    answers: Answers | list[Answer | DphistError]
+    if simultaneous:
+        if bins != "whole" or any(read_request(each) is not None for each in questions):
             raise QueryError(
                 "--simultaneous: intervals of measures, and bounds of cut bins, hold each by itself"
             )
-        answers = [loaded.query(each, confidence=confidence, interval=kind, bins=bins) for each in questions]
-    else:
         answers = loaded.answer(
-            read_questions(questions, loaded.domain),
-            confidence=confidence,
-            interval=kind,
-            simultaneous=simultaneous,
+            read_questions(questions, loaded.domain), confidence=confidence, interval=kind, simultaneous=True
         )
+    else:
+        answers = []
+        for each in questions:
+            try:
+                answers.append(loaded.query(each, confidence=confidence, interval=kind, bins=bins))
+            except DphistError as error:
+                # The others are answered all the same.
+                answers.append(error)
+    told = [answers[i] for i in range(len(questions))]
+    refused = [each for each in told if isinstance(each, DphistError)]
+    if len(refused) == len(told):
+        raise refused[0]
     if as_json:
-        keys = ("value", "low", "high", "confidence", "measured", "method", "details")
-        # JSON has no word for "not a number": what nothing can be said of has no bounds.
-        found = [
-            {key: None if unknown(each) else each for key in keys for each in (getattr(answers[i], key),)}
-            for i in range(len(questions))
-        ]
+        found = [_facts(each) for each in told]
         screen.line(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False))
-        return
-    for i, asked in enumerate(questions):
-        screen.line(f"{asked}: {answers[i]}" if len(questions) > 1 else str(answers[i]))
-    for method in dict.fromkeys(answers[i].method for i in range(len(questions))):
-        screen.line(f"interval: {method}")
+    else:
+        for asked, one in zip(questions, told, strict=True):
+            said = f"not answered: {one}" if isinstance(one, DphistError) else str(one)
+            screen.line(f"{asked}: {said}" if len(questions) > 1 else said)
+        for method in dict.fromkeys(each.method for each in told if isinstance(each, Answer)):
+            screen.line(f"interval: {method}")
+    if refused:
+        raise QueryError(f"{len(refused)} of {counted(len(told), 'question')} not answered: {refused[0]}")
+
+
+def _facts(answer: Answer | DphistError) -> dict[str, Any]:
+    if isinstance(answer, DphistError):
+        return {"error": str(answer)}
+    keys = ("value", "low", "high", "confidence", "measured", "method", "details")
+    # JSON has no word for "not a number": what nothing can be said of has no bounds.
+    return {key: None if unknown(each) else each for key in keys for each in (getattr(answer, key),)}
 
 
 def unknown(value: Any) -> bool:

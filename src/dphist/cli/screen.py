@@ -40,7 +40,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(*map(visible, head), box=None, pad_edge=False, header_style="bold")
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for name in head:
+        # Text, since names may hold what Rich would take for its own marks.
+        grid.add_column(Text(visible(name)))
     for row in rows:
         grid.add_row(*(Text(visible(cell)) for cell in row))
     Console().print(grid)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +19,7 @@ from dphist.model.exact import positive
 from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.release.atomic import atomic
 from dphist.uses.starting import Start, columns
 
 Read = TypeVar("Read")
@@ -29,7 +31,9 @@ def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> Non
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}")
     with _asking(answers) as ask:
-        start = _questions(source, folder, ask)
+        start = _answered(source, folder, ask)
+        # What is written from here on is not taken back.
+        ask.back = False
         start.write()
         screen.line(
             f"wrote {start.file('schema')} and a budget for {start.population} in {start.file('ledger')}"
@@ -61,10 +65,31 @@ def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> Non
         webbrowser.open(start.file("report").resolve().as_uri())
 
 
+def _answered(source: str, folder: Path, ask: Ask) -> Start:
+    """Ask all questions, from the last one anew whenever somebody goes back; what was answered is not lost."""
+    while True:
+        try:
+            return _questions(source, folder, ask)
+        except _Back:
+            ask.begin(ask.given[:-1])
+        except (KeyboardInterrupt, typer.Abort):
+            place = folder / f"{Start(source=source, public={}).stem}.answers.txt"
+            if ask.given and ask.typed and not place.exists():
+                with atomic(place) as temporary:
+                    temporary.write_text("".join(f"{each}\n" for each in ask.given), encoding="utf-8")
+                screen.line(
+                    f"\nyour answers are in {place}; `dphist start {shlex.quote(source)} --answers "
+                    f"{shlex.quote(str(place))}` goes on from there"
+                )
+            raise
+
+
 def _questions(source: str, folder: Path, ask: Ask) -> Start:
     listed = columns(source)
     screen.line(f"{source} has these columns; names and types are all that is taken over from it:")
     screen.table(("column", "type"), listed)
+    if ask.typed:
+        screen.line("(“back” as an answer goes back to the question before)")
     screen.line(
         "\n1. What is public about each? It must come from what everybody may know (a code book, the law), never from\n"
         "   the records. Write one of these:\n"
@@ -95,8 +120,10 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     screen.line(
         "   What an answer would typically be off by (forecast from the schema; no record is read):\n"
     )
-    with screen.progress("running the mechanism on made-up records"):
-        curve = start.curve()
+    if start.schema not in ask.curves:
+        with screen.progress("running the mechanism on made-up records"):
+            ask.curves[start.schema] = start.curve()
+    curve = ask.curves[start.schema]
     most = max((error for _, error in curve if error), default=1.0)
     for epsilon, error in curve:
         bar = "" if error is None else "█" * max(1, round(_BARS * error / most))
@@ -115,32 +142,46 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     return made
 
 
-class Ask:
-    """Asks until an answer can be read; from a file of answers, once."""
+class _Back(Exception):  # noqa: N818 -- never leaves this module
+    """Somebody wants to answer the question before once more."""
 
-    def __init__(self, lines: Iterator[str] | None) -> None:
-        self.lines = lines
+
+class Ask:
+    """Takes answers from lines, each once; then, at a terminal, asks until an answer can be read."""
+
+    def __init__(self, lines: Sequence[str], *, typed: bool) -> None:
+        self.typed, self.back = typed, True
+        # The curve of expected error simulates releases: it is drawn once for what was answered.
+        self.curves: dict[str, list[tuple[str, float | None]]] = {}
+        self.begin(lines)
+
+    def begin(self, lines: Sequence[str]) -> None:
+        """Begin with the first question, which these lines answer, and those after it."""
+        self.lines = iter(lines)
+        self.given: list[str] = []
 
     def __call__(self, question: str, default: str, read: Callable[[str], Read]) -> Read:
         """Ask one question, and give what was read from the answer."""
         while True:
-            answer = self._answer(question, default)
+            line = next(self.lines, None)
+            if line is not None:
+                answer = line.strip() or default
+                screen.line(f"{question}: {answer}")
+            elif self.typed:
+                answer = str(typer.prompt(question, default=default, show_default=bool(default)))
+                if answer.strip() == "back" and self.back:
+                    raise _Back
+            else:
+                raise InputError(f"the answers end before: {question.strip()}")
             try:
-                return read(answer)
+                found = read(answer)
             except DphistError as error:
-                if self.lines is not None:
+                if line is not None:
                     raise
                 screen.line(f"   {error}")
-
-    def _answer(self, question: str, default: str) -> str:
-        if self.lines is None:
-            return str(typer.prompt(question, default=default, show_default=bool(default)))
-        line = next(self.lines, None)
-        if line is None:
-            raise InputError(f"the answers end before: {question.strip()}")
-        answer = line.strip() or default
-        screen.line(f"{question}: {answer}")
-        return answer
+            else:
+                self.given.append(answer)
+                return found
 
 
 @contextmanager
@@ -150,11 +191,11 @@ def _asking(answers: Path | None) -> Iterator[Ask]:
             lines = answers.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
             raise InputError(f"the answers {answers} cannot be read as a text file") from None
-        yield Ask(iter(lines))
+        yield Ask(lines, typed=sys.stdin.isatty())
     elif not sys.stdin.isatty():
-        yield Ask(iter(sys.stdin.read().splitlines()))
+        yield Ask(sys.stdin.read().splitlines(), typed=False)
     else:
-        yield Ask(None)
+        yield Ask([], typed=True)
 
 
 def _words_of(name: str) -> Callable[[str], str]:
