@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,10 @@ def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_
             dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism)
         assert "nothing was spent" in str(stop.value)
         assert not set("2356") & set(str(stop.value).replace("0.5", ""))
-        dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, unattended=True)
+        with pytest.raises(DroppedRows):
+            # Who wants no reminders wants this one.
+            dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, unattended=True)
+        dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, allow_dropped=1)
         dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, allow_dropped=0.5)
 
 
@@ -294,8 +298,6 @@ def test_a_share_is_a_share():
 
 
 def test_what_a_reminder_says_is_true_of_what_is_refused_and_comes_before_any_noise(monkeypatch):
-    import warnings
-
     from dphist import reminding
 
     astray = pa.table({"age": [1, 999, 999], "sex": ["F", "M", "M"]})
@@ -325,16 +327,47 @@ def test_reminders_are_said_once_and_not_to_a_pipeline(monkeypatch):
     assert sorted("ledger" in str(each.message) for each in told) == [False, True]
     assert Path(told[0].filename).name == "test_rehearsal.py"
     monkeypatch.setattr(reminding, "_reminded", set())
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dphist.publish(table, DOMAIN, epsilon=11, unattended=True)
 
 
-def test_edges_that_were_added_up_are_reminded_of(monkeypatch):
-    import warnings
+@pytest.mark.parametrize("delta", ["0.5", 0.5, "1e-9"])
+def test_a_delta_that_promises_next_to_nothing_is_reminded_of(monkeypatch, delta):
+    from dphist import reminding
 
+    table = pa.table({"age": [1, 2] * 2000, "sex": ["F", "M"] * 2000})
+    found = dphist.Domain([dphist.Nominal("sex", discover=True)])
+    for domain, mechanism in ((DOMAIN, "gaussian"), (found, "laplace")):
+        monkeypatch.setattr(reminding, "_reminded", {"ledger"})
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            dphist.publish(table, domain, epsilon=1, delta=delta, mechanism=mechanism)
+        said = ["a delta of 0.5 promises little" in str(each.message) for each in told]
+        assert said == ([] if delta == "1e-9" else [True])
+
+
+def test_a_price_beyond_what_was_said_is_told_before_it_is_paid(monkeypatch, tmp_path):
+    """A budget for rows pays twice for a release that protects people, one row of each."""
+    from dphist import reminding
+    from dphist.publishing.suggest import suggest
+
+    table = pa.table({"cost": list(range(3000)), "who": list(range(3000))})
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("visits", 1, unit=dphist.Unit())
+        monkeypatch.setattr(reminding, "_reminded", set())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(
+                CustodyWarning, match=r"0\.1 ε for .* takes 0\.2 ε of the budget 'visits', .*one row"
+            ):
+                suggest(table, ["cost"], "0.1", unit="rows=1, id=who", ledger=ledger, dataset="visits")
+            assert ledger.spent("visits") == 0
+            suggest(table, ["cost"], "0.1", ledger=ledger, dataset="visits")
+        assert str(ledger.spent("visits")) == "1/10"
+
+
+def test_edges_that_were_added_up_are_reminded_of(monkeypatch):
     import numpy as np
 
     from dphist import reminding

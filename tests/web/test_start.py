@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -11,10 +12,12 @@ import threading
 from pathlib import Path
 
 import pytest
+import typer
 import uvicorn
 from typer.testing import CliRunner
 
 import dphist
+from dphist.cli import starting
 from dphist.cli.commands import app as commands
 from dphist.errors import DomainError, DphistError, InputError
 from dphist.model.domain.words import attribute_from_words
@@ -122,6 +125,61 @@ def test_answers_that_do_not_work_end_before_anything_is_written(answers, visits
     assert isinstance(done.exception, DphistError)
     assert not (tmp_path / "visits.toml").exists()
     assert not (tmp_path / "budget.db").exists()
+
+
+def test_who_asks_goes_back_and_takes_the_answers_along(visits, tmp_path, monkeypatch, capsys):
+    typed = [
+        "0 to 9",
+        "back",
+        "0 to 99",
+        "F, M",
+        "",
+        "row",
+        "cells",
+        "back",
+        "back",
+        "rows=2",
+        "ranges",
+        None,
+    ]
+    said = iter(typed)
+
+    def prompt(question, default, show_default):
+        answer = next(said)
+        if answer is None:
+            raise typer.Abort
+        return answer or default
+
+    monkeypatch.setattr(typer, "prompt", prompt)
+    monkeypatch.setattr(Start, "curve", lambda start: [("1", 2.0)])
+    with pytest.raises(typer.Abort):
+        starting._answered(str(visits), tmp_path, starting.Ask([], typed=True))
+    kept = tmp_path / "visits.answers.txt"
+    assert kept.read_text() == "0 to 99\nF, M\n\nrows=2\nranges\n"
+    assert f"--answers {kept}" in capsys.readouterr().out
+    # They are gone on from, and what is there is not written over.
+    said = iter(["1/2", "people", None])
+    with pytest.raises(typer.Abort):
+        starting._answered(str(visits), tmp_path, starting.Ask(kept.read_text().splitlines(), typed=True))
+    assert kept.read_text().endswith("ranges\n")
+    said = iter(["1/2", "people", "1"])
+    made = starting._answered(str(visits), tmp_path, starting.Ask(kept.read_text().splitlines(), typed=True))
+    assert (made.public["age"], made.unit, made.asked, made.epsilon, made.dataset, made.total) == (
+        "0 to 99", "rows=2", "ranges", "1/2", "people", "1",
+    )  # fmt: skip
+
+
+def test_the_budget_is_for_whom_the_start_protects(visits, tmp_path):
+    start = Start(source=str(visits), public={"age": "0 to 99"}, unit="rows=2, id=comment", folder=tmp_path)
+    start.write()
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        assert book.unit("visits") == dphist.Unit(rows=2, id="comment")
+    words = shlex.split(start.commands["ledger"])[1:]
+    words[words.index(str(tmp_path / "budget.db"))] = str(tmp_path / "typed.db")
+    done = CliRunner().invoke(commands, words)
+    assert done.exit_code == 0, done.exception
+    with dphist.Ledger.open(tmp_path / "typed.db") as book:
+        assert book.unit("visits") == dphist.Unit(rows=2, id="comment")
 
 
 def test_no_is_no(visits, tmp_path):

@@ -92,11 +92,14 @@ ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release 
 Confidence = Annotated[float, typer.Option(help="How often the interval should hold the true count.")]
 AllowDropped = Annotated[
     float,
-    typer.Option(help="Which share of the rows may have no cell; more stop it before anything is paid."),
+    typer.Option(
+        help="Which share of the rows may have no cell; more stop it before anything is paid. 1, where others see "
+        "whether this succeeds: then no stop hangs on the records."
+    ),
 ]
 Unattended = Annotated[
     bool,
-    typer.Option("--unattended", help="Others see whether this succeeds: no stop that hangs on the records."),
+    typer.Option("--unattended", help="No reminders: something else keeps the account."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Write over a release that is there.")]
 

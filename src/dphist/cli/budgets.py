@@ -40,13 +40,28 @@ def ledger_create(
     delta: Delta = None,
     rho: Rho = None,
     discover: Discover = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="Whom it protects, for good: row, or 'rows=5, id=user'; its first release's if not given."
+        ),
+    ] = None,
 ) -> None:
     """Give a population its total budget, once: in ε, in (ε, δ) or in ρ."""
+    from dphist.model.unit import Unit
     from dphist.private.ledger import Ledger
 
+    protected = None if unit is None else Unit.parse(unit)
     with Ledger.open(ledger) as book:
-        book.create(dataset, total, epsilon=epsilon, delta=delta, rho=rho, discover=discover)
-        screen.line(f"{dataset}: total {book.account(dataset).total}")
+        book.create(dataset, total, epsilon=epsilon, delta=delta, rho=rho, discover=discover, unit=protected)
+        screen.line(
+            f"{dataset}: total {book.account(dataset).total}, for "
+            + (
+                protected.describe()
+                if protected
+                else "whom its first release protects, from then on for good"
+            )
+        )
 
 
 @ledger_app.command("raise")

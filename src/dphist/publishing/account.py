@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING
 
 from dphist.errors import InputError, LedgerError, VerificationError
 from dphist.model.budget import Budget
+from dphist.model.exact import shown
 from dphist.model.unit import Unit
 from dphist.private.transcript import Payment
 from dphist.publishing.output import local_name
 from dphist.release.guarantee import Receipt
+from dphist.reminding import remind
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Entry, Ledger
+
+# Calls between a reminder and the line that called a door: the context manager's own three among them.
+_ABOVE = 6
 
 
 @dataclass(eq=False)
@@ -126,13 +131,20 @@ def account(
     if ledger is None or dataset is None:
         yield Account(budget, unit, purpose)
         return
-    from dphist.private.ledger import Ledger
+    from dphist.private.ledger import Ledger, described
 
     if not isinstance(ledger, Ledger | str | PathLike):
         raise InputError(f"ledger: a dphist.Ledger, its path or its URL, not a {type(ledger).__name__}")
     book = ledger if isinstance(ledger, Ledger) else existing(ledger)
     try:
-        book.check(dataset, budget, unit, delta=delta)
+        price = book.check(dataset, budget, unit, delta=delta)
+        if price != budget.amount and book.account(dataset).currency == budget.currency:
+            remind(
+                f"price {dataset}",
+                f"{shown(budget.amount)} {budget.symbol} for {unit.describe()} takes {shown(price)} {budget.symbol} "
+                f"of the budget {dataset!r}, which protects {described(book.unit(dataset))}",
+                depth=_ABOVE,
+            )
         yield Account(budget, unit, purpose, book, dataset, delta)
     finally:
         if book is not ledger:

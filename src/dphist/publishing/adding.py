@@ -69,7 +69,7 @@ def add_tables(
         ledger: Where the budget is kept that paid for the release, if one did.
         dataset: Which budget; the one that paid before, of the same ledger.
         allow_dropped: Which share of the rows may have no cell, as in `publish`.
-        unattended: For pipelines whose success or failure others can see, as in `publish`.
+        unattended: No reminders, as in `publish`.
         noise: For tests: leave it out.
 
     Returns:
@@ -103,7 +103,7 @@ def add_tables(
     if not unattended:
         remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
     with account(ledger, dataset, budget=budget, unit=unit, purpose="further tables") as payer:
-        if not unattended and not isinstance(source, Histogram):
+        if not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)
             payer.before = partial(refuse_dropped, source.tally, share)
         if release.receipt is not None and payer.ledger is not None:

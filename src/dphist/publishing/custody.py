@@ -2,7 +2,7 @@
 
 A stop because too many rows have no cell, and the words of it, depend on the records as much as any count does. They
 are for the eyes of whoever holds the records. Where others see whether a run succeeds (a scheduled job, a status page,
-an exit code), ``unattended`` switches the stop off: a neighbouring table could else be told from this one by the
+an exit code), ``allow_dropped=1`` switches the stop off: a neighbouring table could else be told from this one by the
 failure alone, whatever noise the release has. The threat model says the same.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 from dphist.errors import DroppedRows, InputError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import Number, exact
 from dphist.reminding import remind, remind_of_data
 from dphist.sources.tally import Tally
 
@@ -22,6 +23,8 @@ from dphist.sources.tally import Tally
 ALLOWED = 0.1
 # An ε above this promises next to nothing: what somebody believes may change by a factor of e¹⁰ = 22,026.
 LARGE_EPSILON = 10
+# A δ above this is a chance that somebody notices.
+LARGE_DELTA = 1e-3
 # Calls between a reminder and the line that called `publish`.
 _ABOVE = 5
 # Edges that are looked at for what adding up did to them.
@@ -50,12 +53,12 @@ def refuse_dropped(tally: Tally, allowed: float, added: Sequence[str] = ()) -> N
         f"more than {allowed:.4g} of the rows have no cell in this domain and would not be counted; nothing was spent. "
         "`dphist rehearse` (dphist.rehearse) shows which and why, to you alone: dates and decimals written another "
         f"way, other spellings, another encoding{numbers}. If they are to be left out, allow a larger share: "
-        "allow_dropped=0.5, --allow-dropped 0.5"
+        "allow_dropped=0.5, --allow-dropped 0.5 (1 for all, where others see whether this succeeds)"
     )
 
 
-def remind_of(budget: Budget, *, kept: bool) -> None:
-    """An ε that promises next to nothing is allowed, but not in silence; nor is a release that no ledger remembers."""
+def remind_of(budget: Budget, *, kept: bool, delta: Number | None = None) -> None:
+    """What promises next to nothing is allowed, but not in silence; nor is a release that no ledger remembers."""
     epsilon = budget.amount if budget.currency == "epsilon" else budget.epsilon
     if epsilon is not None and epsilon > LARGE_EPSILON:
         factor = f"e^{float(epsilon):g}" if epsilon > 20 else f"{math.exp(epsilon):,.0f}"
@@ -63,6 +66,14 @@ def remind_of(budget: Budget, *, kept: bool) -> None:
             "epsilon",
             f"an epsilon of {float(epsilon):g} promises little: what somebody believes about a person may change by a "
             f"factor of {factor}; most releases spend 0.1 to 2",
+            depth=_ABOVE,
+        )
+    chance = budget.delta if delta is None else exact(delta, "delta")
+    if chance is not None and chance > LARGE_DELTA:
+        remind(
+            "delta",
+            f"a delta of {float(chance):g} promises little: with this chance the promise may fail, and show all that "
+            "somebody added; choose it far below one over the number of people, such as 1e-9",
             depth=_ABOVE,
         )
     if not kept:

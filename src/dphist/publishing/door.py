@@ -106,7 +106,8 @@ def publish(
         workers: How many processes run parts; every core unless told.
         allow_dropped: Which share of the rows may have no cell. Where there are more, `DroppedRows` stops before
             anything is paid: a fact about the records that only their holder may see.
-        unattended: For pipelines whose success or failure others can see: no such stop, and no reminders.
+            Where others see whether a pipeline succeeds, allow all of them: 1.
+        unattended: No reminders, where something else keeps the account.
 
     Returns:
         The release: counts, answers with intervals, a transcript that verifies.
@@ -127,7 +128,7 @@ def publish(
             raise InputError("discover: no workload, measures or partitions while the keys are not known")
         share = allowed_share(allow_dropped)
         if not unattended:
-            remind_of(Budget.of(epsilon, rho=rho), kept=ledger is not None)
+            remind_of(Budget.of(epsilon, rho=rho), kept=ledger is not None, delta=delta)
         # Loaded here, as tables and parts are below: few releases need it, and all would wait.
         from dphist.publishing.discovering import publish_discovered
 
@@ -143,7 +144,7 @@ def publish(
             ledger=ledger,
             dataset=dataset,
             about=About(created=datetime.now(UTC).date().isoformat()).with_more(about),
-            allowed=None if unattended else share,
+            allowed=share,
         )
     budget = Budget.of(epsilon, rho=rho, delta=delta)
     # Whoever hands over the mechanism of an older release wants the same recipe, not what was chosen then.
@@ -188,7 +189,7 @@ def publish(
         if domain is not None:
             remind_of_edges(domain)
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
-        if not unattended and not isinstance(source, Histogram):
+        if not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)
             payer.before = partial(refuse_dropped, source.tally, share, [each.source for each in added])
         if added:

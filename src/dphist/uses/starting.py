@@ -69,7 +69,7 @@ class Start:
         >>> start.domain.size
         200
         >>> start.commands["ledger"]
-        'dphist ledger create budget.db visits 1'
+        'dphist ledger create budget.db visits 1 --unit row'
     """
 
     source: str
@@ -133,11 +133,12 @@ class Start:
             shlex.quote(str(self.file(kind))) for kind in ("schema", "ledger", "release", "report")
         )
         source, budget = shlex.quote(self.source), shlex.quote(self.population)
+        unit = shlex.quote(self.unit.strip())
         epsilon, total = self.epsilon.strip(), self.total.strip() or self.epsilon.strip()
         return {
             "schema": f"dphist schema check {schema}",
             "plan": f"dphist plan --schema {schema} --epsilon {epsilon} --workload {shlex.quote(self.asked)}",
-            "ledger": f"dphist ledger create {ledger} {budget} {total}",
+            "ledger": f"dphist ledger create {ledger} {budget} {total} --unit {unit}",
             "rehearse": f"dphist rehearse {source} --schema {schema} --epsilon {epsilon}",
             "publish": f"dphist publish {source} --schema {schema} --epsilon {epsilon} --ledger {ledger} "
             f"--dataset {budget} -o {release}",
@@ -187,7 +188,9 @@ class Start:
             temporary.write_text(self.schema, encoding="utf-8")
         with Ledger.open(self.file("ledger")) as book:
             if self.population not in book.datasets():
-                book.create(self.population, self.total.strip() or self.epsilon.strip())
+                book.create(
+                    self.population, self.total.strip() or self.epsilon.strip(), unit=Unit.parse(self.unit)
+                )
 
     def rehearse(self) -> Rehearsal:
         """What publishing would do with the records: for the custodian's eyes."""

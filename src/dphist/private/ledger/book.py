@@ -272,7 +272,7 @@ class Ledger(Readings):
         unit: Unit | str | None = None,
         *,
         delta: Number | None = None,
-    ) -> None:
+    ) -> Fraction:
         """Refuse now what `reserve` would refuse, and spend nothing: so that no long work is done in vain.
 
         Args:
@@ -280,13 +280,19 @@ class Ledger(Readings):
             budget: What would be spent: a number is a pure ε.
             unit: For whom.
             delta: What discovered keys would take of δ.
+
+        Returns:
+            What it would take from the budget, in the budget's currency and for its unit.
         """
 
-        def look() -> None:
+        def look() -> Fraction:
             fund = self._journal.fund(one_line(dataset, "dataset"))
-            affordable(dataset, fund, spend_of(budget, delta), protected_by(unit), self._store.place)
+            spend, _ = affordable(
+                dataset, fund, spend_of(budget, delta), protected_by(unit), self._store.place
+            )
+            return fund.total.price(spend)
 
-        self._journal.look(look)
+        return self._journal.look(look)
 
     def _open(self, reservation: Reservation) -> None:
         with self._store.writing() as run:
