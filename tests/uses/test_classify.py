@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from fractions import Fraction
 
 import numpy as np
@@ -214,3 +215,26 @@ def test_classes_are_named_by_labels_or_in_their_own_values(target, truth):
     assert tree.score({"x": [0, 1]}, truth[::-1]) == 0.0
     with pytest.raises(InputError, match="a column of what the tree asks for: x"):
         tree.predict({"z": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("target", "classes"),
+    [
+        (Nominal("y", [False, True]), [False, True]),
+        (Nominal("y", [0, 1]), [0, 1]),
+        (Ordinal("y", range(2010, 2014, 2), other=True), [2010, 2012, "other"]),
+        (Ordinal("y", dates=("2024-02-28", "2024-03-01")), [date(2024, 2, 28), date(2024, 2, 29)]),
+        (Nominal("y", ["no", "yes"]), ["no", "yes"]),
+    ],
+)
+def test_guesses_are_in_the_values_that_records_have(target, classes):
+    """No guess was equal to the column that it is a guess of."""
+    domain = Domain([Ordinal("x", range(len(classes))), target])
+    release = publish(
+        Histogram(domain, 500 * np.eye(len(classes), dtype=int)), epsilon=10, mechanism="laplace"
+    )
+    tree, x = ReleaseID3("y").fit(release), list(range(len(classes)))
+    assert tree.predict({"x": x}).tolist() == classes
+    assert bool((tree.predict({"x": x}) == np.array(classes, dtype=object)).all())
+    assert tree.score({"x": x}, classes[:2] + [1999] * (len(classes) - 2)) == 1.0
+    assert weighted_cells(release, "y")[1].tolist()[0] == classes[0]

@@ -191,6 +191,20 @@ def test_attributes_may_be_called_like_the_columns_of_an_answer():
     assert release.by("value").count().to_pandas()["value"].tolist() == ["0", "1", "2", "3"]
 
 
+def test_attributes_may_be_called_like_the_arguments_of_a_question():
+    names = "self", "where", "names", "conditions", "domain", "fixed"
+    domain = Domain([Ordinal(name, range(3)) for name in names])
+    release = publish(Histogram(domain, np.full(domain.shape, 9)), epsilon=9, mechanism="laplace")
+    for name in names:
+        other = names[name == "self"]
+        assert release.answer(where={name: 1}).value == Cube(release).dice({name: 1}).count().only().value
+        assert Cube(release).slice(**{name: 1}).count().only().value == release.answer(where={name: 1}).value
+        assert len(release.by(**{name: 1}).mean(other).value) == 3
+        assert release.mean(other, where={name: (0, 1)}).value == pytest.approx(1, abs=0.1)
+        assert release.quantiles(other, [0.5], where={name: 1}).value == 1
+        assert release.mean(name, where={name: (0, 0)}).value == 0
+
+
 def test_a_confidence_is_checked_before_it_is_divided(release):
     with pytest.raises(QueryError, match="confidence"):
         Cube(release).quantiles("age", [0.25, 0.75], confidence=-0.5, simultaneous=True)

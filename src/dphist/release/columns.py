@@ -70,6 +70,15 @@ def label_columns(domain: Domain) -> list[Column]:
     return columns
 
 
+def own_values(domain: Domain, name: str) -> NDArray[Any]:
+    """The cells of an attribute as records have them: whole numbers, days, yes or no; else, and for others, labels."""
+    axis, labels = domain.axis(name), domain.attribute(name).labels
+    typed = next(column for column in label_columns(domain) if column.axis == axis).every().to_pylist()
+    values = [label if value is None else value for value, label in zip(typed, labels, strict=True)]
+    alike = type(values[0]) in (bool, int) and len({type(value) for value in values}) == 1
+    return np.array(values, dtype=type(values[0]) if alike else object)
+
+
 def free(name: str, taken: set[str]) -> str:
     """A name that no attribute and no other column has."""
     while name in taken:

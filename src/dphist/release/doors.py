@@ -32,7 +32,7 @@ class Doors(Tables, Asking):
             isinstance(where, Mapping) and all(isinstance(name, str) for name in where)
         ):
             raise QueryError("where must map attributes to what is asked of them")
-        return Cube(self).dice(**(where or {}))
+        return Cube(self).dice(where)
 
     def query(
         self,
@@ -73,7 +73,7 @@ class Doors(Tables, Asking):
             return ask(self, request, confidence)
         return self.answer(question, confidence=confidence, interval=interval, bins=bins)
 
-    def by(self, *names: str, **levels: int) -> Cube:
+    def by(self, /, *names: str, **levels: int) -> Cube:
         """Tell attributes apart, and ask each group: ``release.by("sex").mean("age")``.
 
         Args:

@@ -14,6 +14,7 @@ from dphist.extras import need
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.release.cells import TableCells
+from dphist.release.columns import own_values
 from dphist.release.release import Release
 from dphist.uses.columns import column, column_names
 from dphist.uses.id3 import ID3, Held, HeldCounts, HeldRecords, Node
@@ -94,7 +95,7 @@ class ReleaseID3:
         names = self._features(domain)
         rules = ID3(max_depth=self.max_depth, least_records=self.least_records, least_gain=self.least_gain)
         self.domain_: Domain = domain
-        self.classes_ = np.array(list(domain.attribute(self.target).labels), dtype=object)
+        self.classes_ = own_values(domain, self.target)
         self.tree_ = rules.grow(self._held(release, names))
         return self
 
@@ -147,7 +148,7 @@ class ReleaseID3:
             records: A data frame or a mapping of columns.
 
         Returns:
-            A class for each record.
+            A class for each record, in the attribute's own values: a whole number, yes or no, a day, or a text.
         """
         shares = self.predict_proba(records)
         return np.asarray(self.classes_[np.argmax(shares, axis=1)])
@@ -170,7 +171,7 @@ class ReleaseID3:
 
     def _class_of(self, truth: list[Any]) -> IntArray:
         """The place of every class, named by its label as `predict` does or in the attribute's own values."""
-        places = {label: place for place, label in enumerate(self.classes_)}
+        places = {label: place for place, label in enumerate(self.domain_.attribute(self.target).labels)}
         cells = self.domain_.attribute(self.target).cells(truth) if truth else np.zeros(0, dtype=np.int64)
         named = [places.get(value, -1) if isinstance(value, str) else -1 for value in truth]
         return np.where(np.array(named, dtype=np.int64) >= 0, named, cells)
@@ -238,16 +239,14 @@ def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[A
         (1, True)
     """
     domain = _released(release, "weighted_cells").domain
-    axis = domain.axis(target)
+    axis, classes = domain.axis(target), own_values(domain, target)
     if isinstance(release.cells, TableCells):
         made = np.stack(release.cells.codes(release), axis=1)
-        known = np.array(list(domain.attributes[axis].labels), dtype=object)
-        return np.delete(made, axis, axis=1).astype(np.float64), known[made[:, axis]], np.ones(len(made))
+        return np.delete(made, axis, axis=1).astype(np.float64), classes[made[:, axis]], np.ones(len(made))
     flat = np.maximum(release.counts.reshape(-1), 0.0)
     full = np.flatnonzero(flat > 0)
     places = np.stack(np.unravel_index(full, domain.shape), axis=1)
-    labels = np.array(list(domain.attributes[axis].labels), dtype=object)
-    return np.delete(places, axis, axis=1).astype(np.float64), labels[places[:, axis]], flat[full]
+    return np.delete(places, axis, axis=1).astype(np.float64), classes[places[:, axis]], flat[full]
 
 
 def fit_classifier(classifier: Any, release: Release, target: str) -> Any:

@@ -23,6 +23,7 @@ from dphist.private.scores.decisions import BestAttributes
 from dphist.private.transcript import Transcript
 from dphist.publishing.account import account
 from dphist.publishing.preflight import empty, preflight
+from dphist.release.columns import own_values
 from dphist.release.guarantee import Guarantee, Receipt
 from dphist.sources.count import pass_through
 from dphist.uses.classify import ReleaseID3
@@ -123,7 +124,7 @@ def private_id3(
         )
         right, model.transcript_ = open_gate(histogram, spend, protected, noise=noise, pay=payer.pay)
         model.domain_ = histogram.domain
-        model.classes_ = np.array(list(histogram.domain.attribute(target).labels), dtype=object)
+        model.classes_ = own_values(histogram.domain, target)
         model.tree_ = _grown(right, histogram.domain, target, levels)
         model.guarantee_, model.receipt_ = Guarantee(spend, protected), payer.receipt
     return model

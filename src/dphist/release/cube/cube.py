@@ -60,30 +60,34 @@ class Cube:
 
     # ---- moving through the cube ----
 
-    def slice(self, **values: Any) -> Cube:
+    def slice(self, fixed: Mapping[str, Any] | None = None, /, **values: Any) -> Cube:
         """Fix attributes at one value each; they are no longer told apart.
 
         Args:
-            values: A value for each attribute, by its name.
+            fixed: A value for each attribute.
+            values: The same by the attributes' names.
 
         Returns:
             The view.
         """
+        values = {**(fixed or {}), **values}
         for name, value in values.items():
             if isinstance(value, tuple | list | set):
                 raise QueryError(f"{name}: a slice fixes one value; use dice for ranges and lists")
-        made = self.dice(**values)
+        made = self.dice(values)
         return replace(made, groups=tuple(group for group in self.groups if group[0] not in values))
 
-    def dice(self, **conditions: Any) -> Cube:
+    def dice(self, where: Mapping[str, Any] | None = None, /, **conditions: Any) -> Cube:
         """Keep only some values of attributes: a pair of bounds, a list, a value or a group's name.
 
         Args:
-            conditions: A condition for each attribute, by its name.
+            where: A condition for each attribute.
+            conditions: The same by the attributes' names.
 
         Returns:
             The view.
         """
+        conditions = {**(where or {}), **conditions}
         for name in conditions:
             self.release.domain.axis(name)
             if name in self.where:
@@ -91,7 +95,7 @@ class Cube:
         Workload.where(self.release.domain, conditions)
         return replace(self, where=MappingProxyType({**self.where, **conditions}))
 
-    def by(self, *names: str, **levels: int) -> Cube:
+    def by(self, /, *names: str, **levels: int) -> Cube:
         """Tell these attributes apart: at their cells, or at a depth of their hierarchy (``by("age", place=1)``).
 
         Args:
