@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import dphist
 from dphist.cli.checking import verify_release
+from dphist.cli.commands import app
 from dphist.errors import DphistError, InputError, MechanismError, QueryError
 from dphist.mechanisms import AdaptiveTree, Auto, Laplace, Marginals, Posterior, Privelet, Tree
 from dphist.mechanisms.choosing.sums import signed
@@ -350,3 +354,60 @@ def test_the_share_of_clipped_records_is_paid_for_and_told(tmp_path: Path) -> No
     assert len(again.by("sex").clipped("hours")) == 2
     with pytest.raises(QueryError, match="clipped=True"):
         dphist.publish(data, DOMAIN, 1, "laplace", measures=[HOURS]).query("clipped hours")
+
+
+def by_margins() -> dphist.Release:
+    names = ("a", "b", "c")
+    random = np.random.default_rng(3)
+    records = pd.DataFrame(
+        {name: random.integers(0, 4, 300) for name in names} | {"stars": random.uniform(0, 6, 300)}
+    )
+    domain = dphist.Domain([dphist.Ordinal(name, range(4)) for name in names])
+    stars = [Measure("stars", 0, 6, squares=True, clipped=True), Measure("other", 0, 6)]
+    return dphist.publish(
+        records.assign(other=records.stars),
+        domain,
+        "1/5",
+        "marginals",
+        workload="marginals:1",
+        measures=stars,
+    )
+
+
+def test_means_and_sums_that_were_not_measured_are_no_numbers(tmp_path: Path) -> None:
+    release = by_margins()
+    both, one = release.by("a", "b"), release.by("a")
+    kinds = {
+        "sum": lambda cube: cube.sum("stars"),
+        "mean": lambda cube: cube.mean("stars"),
+        "variance": lambda cube: cube.variance("stars"),
+        "std": lambda cube: cube.std("stars"),
+        "clipped": lambda cube: cube.clipped("stars"),
+        "ratio": lambda cube: cube.ratio("stars", "other"),
+    }
+    for name, ask in kinds.items():
+        unknown, known = ask(both), ask(one)
+        assert np.isnan(unknown.value).all(), name
+        assert unknown.method == "not measured", name
+        assert not unknown.to_pandas()["measured"].any(), name
+        assert known.to_pandas()["measured"].all(), name
+    assert str(release.mean("stars", where={"a": 1, "b": 2})) == "not measured"
+    release.save(tmp_path / "r.parquet")
+    answered = CliRunner().invoke(
+        app, ["query", str(tmp_path / "r.parquet"), "mean stars where a = 1 and b = 2", "--json"]
+    )
+    assert json.loads(answered.stdout)["value"] is None
+    assert json.loads(answered.stdout)["measured"] is False
+
+
+def test_means_by_the_recipe_for_other_tools_are_possible(tmp_path: Path) -> None:
+    by_margins().save(tmp_path / "people.parquet")
+    page = (Path(__file__).parents[2] / "docs/howto/read-without-dphist.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"select place, case when.*?group by place", page, re.DOTALL)
+    recipe = recipe.replace("'people.parquet'", f"'{tmp_path / 'people.parquet'}'").replace(
+        "place", "a, b, c"
+    )
+    recipe = recipe.replace("age * estimate", "sum_stars").replace("18", "0").replace("67", "6")
+    means = [row[-1] for row in duckdb.sql(recipe).fetchall()]
+    assert len(means) == 64
+    assert all(mean is None or 0 <= mean <= 6 for mean in means)

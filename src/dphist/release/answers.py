@@ -248,7 +248,7 @@ class Table:
     """Numbers with intervals, one for each group; ``labels`` names the groups, a column for each attribute.
 
     ``guessed`` says which groups were not measured and have bounds (None if none has). ``low`` and ``high`` are not a
-    number (NaN, in a data frame too) where not even bounds are known.
+    number (NaN, in a data frame too) where not even bounds are known; ``value`` is none either where there is no guess.
     """
 
     labels: dict[str, list[str]]
@@ -267,6 +267,12 @@ class Table:
     def __len__(self) -> int:
         return int(self.value.size)
 
+    @property
+    def measured(self) -> BoolArray:
+        """Which groups were measured: all others are guesses, between bounds if there are any, or not known at all."""
+        known = ~np.isnan(np.asarray(self.low, dtype=np.float64))
+        return known if self.guessed is None else known & ~self.guessed
+
     def only(self) -> Answer:
         """The only row of a table that tells nothing apart."""
         ends = float(self.value[0]), float(self.low[0]), float(self.high[0])
@@ -277,8 +283,9 @@ class Table:
         """Give a row for each group (needs pandas)."""
         pd = need("pandas", "frames")
         columns: dict[str, object] = dict(self.labels)
-        for name, numbers in (("value", self.value), ("low", self.low), ("high", self.high)):
-            columns[free(name, set(columns))] = numbers
+        numbers = {"value": self.value, "low": self.low, "high": self.high, "measured": self.measured}
+        for name, values in numbers.items():
+            columns[free(name, set(columns))] = values
         made: pandas.DataFrame = pd.DataFrame(columns)
         return made
 

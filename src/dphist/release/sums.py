@@ -60,6 +60,7 @@ def column_words(release: Contents, taken: set[str]) -> dict[str, str]:
     plain = [sums.measure for sums in release.sums if sums.quantity.plain]
     return {
         name: f"the estimated sum of {measure.name} over the cell's records, each value clipped to "
-        f"{float(Fraction(measure.low)):g} to {float(Fraction(measure.high)):g}; noise was added on purpose"
+        f"{float(Fraction(measure.low)):g} to {float(Fraction(measure.high)):g}; noise was added on purpose, and where "
+        "the cell's attributes were not measured together it is a guess, which adds up to what was measured"
         for name, measure in zip(sum_columns(release, taken), plain, strict=True)
     }

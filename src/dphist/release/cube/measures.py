@@ -107,6 +107,7 @@ def sums(release: Contents, name: str, workload: Workload, confidence: float = 0
     short, details = spoken(_SUM if exact else count.errors.words, confidence)
     low, high = np.minimum(middle - width, value), np.maximum(middle + width, value)
     low, high = possible_sums(low, high, found.measure.lowest, found.measure.highest)
+    value = np.where(np.isnan(low), np.nan, value)
     return Answers(value, low, high, confidence, short, f"{details}; {CLIPPED}")
 
 
@@ -150,6 +151,8 @@ def _mean(
     sure = count.stands.centre > 0
     value = np.where(sure, np.clip(plain, least, most), (least + most) / 2.0)
     low, high = fieller(steps.stands, count.stands, confidence, least=least, most=most, positive=True)
+    # What was not measured has no number: halfway between the bounds would be taken for one.
+    value = np.where(np.isnan(low), np.nan, value)
     return value, np.minimum(low, value), np.maximum(high, value)
 
 
@@ -264,7 +267,7 @@ def ratios(
     low, high = fieller(totals[0], totals[1], confidence, shared=shared, least=least, positive=positive)
     value = np.full(low.shape, np.nan)
     np.divide(upper, lower, out=value, where=lower > 0 if positive else lower != 0)
-    value = np.maximum(value, least)
+    value = np.where(np.isnan(low), np.nan, np.maximum(value, least))
     return Answers(value, np.fmin(low, value), np.fmax(high, value), confidence, *spoken(_RATIO, confidence))
 
 
