@@ -11,6 +11,7 @@ import pytest
 
 import dphist
 import dphist.cli
+from dphist.report import figure, picture
 
 NAMES = ["Zürich", "Łódź", "東京", "😀"]
 
@@ -125,6 +126,20 @@ def test_names_in_a_release_command_no_terminal(misleading):
     # Programs get the very names.
     found = json.loads(run("sql", path, "select * from release", "--json").stdout)
     assert [each["\x1b]0;name\x07"] for each in found] == labels
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+@pytest.mark.parametrize("names", [["a\\b"], ["a\\b", "c\\u0000d"]])
+def test_names_with_a_backslash_are_drawn(kind, names, tmp_path):
+    """A drawing program took them for JSON's: \\b became a control character that no picture can hold."""
+    domain = dphist.Domain([dphist.Nominal("a\\b", ["p\\t", "q\\"]), dphist.Nominal("c\\u0000d", ["x", "y"])])
+    release = dphist.publish(
+        dphist.Histogram(domain, np.array([[90, 50], [70, 30]])), epsilon=1, mechanism="laplace"
+    )
+    drawn = picture(figure(release, names), kind)
+    if kind == "svg":
+        told = "".join(ElementTree.fromstring(drawn).itertext())  # noqa: S314 -- our own
+        assert "p\N{SET MINUS}t" in told
 
 
 @pytest.mark.parametrize("kind", ["svg", "png"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dphist.errors import InputError
+from dphist.errors import InputError, QueryError
 from dphist.mechanisms.spec import parse
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -311,3 +311,13 @@ def test_what_wide_tables_need_is_found_by_the_model_that_publishes_them(budget)
     spent = Budget.of(first.epsilon_needed) if budget.pure else Budget.of(rho=first.epsilon_needed)
     again = planning.plan(wide, spent, "marginals:2", mechanisms=["auto"], records=10_000)[0]
     assert again.error == pytest.approx(wanted, rel=0.03)
+
+
+def test_what_is_astronomically_many_is_forecast_or_refused_by_name():
+    line = Domain([Ordinal("x", range(10**18))])
+    for workload in ("cells", "prefixes"):
+        plain, tree = planning.plan(line, 1, workload, mechanisms=["laplace", "tree"])
+        assert plain.error is not None
+        assert tree.error is None
+    with pytest.raises(QueryError, match=r"x has 1,0.* values.*bins"):
+        planning.plan(line, 1, "ranges", mechanisms=["laplace"])

@@ -433,3 +433,20 @@ def test_half_a_character_is_refused(make) -> None:
         make()
     with pytest.raises(InputError, match="name of a column"):
         Measure("\ud800", 0, 5)
+
+
+def test_names_of_many_attributes_are_compared_each_with_few():
+    compared = []
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            compared.append(other)
+            return str.__eq__(self, other)
+
+    attributes = [Nominal(Name(f"a{i}"), ["x", "y"]) for i in range(300)]
+    compared.clear()
+    assert Domain(attributes).size == 2**300
+    assert len(compared) < 10 * 300

@@ -67,6 +67,7 @@ def test_what_is_public_is_read_from_words(words, attribute):
     "words",
     [
         "99 to 0",
+        "0 to 99 by 0",
         "0.5 to 3",
         "bins",
         "bins a, b",

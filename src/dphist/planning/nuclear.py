@@ -103,6 +103,8 @@ def _by_rule(workload: Workload, unit: Unit) -> float | None:
     """‖WQ‖_* for even weights, where the singular values of W are known; divided by √n, which may be astronomical."""
     sizes = workload.domain.shape
     if workload.kind in ("cells", "prefixes", "all_ranges"):
+        if max(sizes) > _MOST_ENTRIES:
+            return None
         axes = [_line(workload.kind, n) / math.sqrt(n) for n in sizes]
         whole, largest = (math.prod(float(f(each)) for each in axes) for f in (np.sum, np.max))
     elif workload.tables is not None:

@@ -82,6 +82,6 @@ def ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
 
 
 def drawn(text: str) -> str:
-    """A text that XML can hold; numbers without a backslash, which Vega-Lite reads as JSON's in a tooltip."""
+    """A text that XML can hold, without a backslash, which Vega-Lite reads as JSON's in a tooltip."""
     shown = visible(text)
-    return text if shown == text else shown.replace("\\u", "U+")
+    return (text if shown == text else shown.replace("\\u", "U+")).replace("\\", "\N{SET MINUS}")

@@ -48,9 +48,11 @@ class Domain:
             if not isinstance(attribute, Ordinal | Nominal):
                 raise DomainError(f"attributes must be Ordinal or Nominal, not {type(attribute).__name__}")
         names = [attribute.name for attribute in listed]
+        seen: set[str] = set()
         for name in names:
-            if names.count(name) > 1:
+            if name in seen:
                 raise DomainError(f"the attribute {name} is declared twice")
+            seen.add(name)
         object.__setattr__(self, "attributes", listed)
 
     @property

@@ -56,6 +56,8 @@ def attribute_from_words(name: str, words: str) -> Attribute | None:
         first, last = (_whole(name, end) for end in (found[1], found[2]))
         if last < first:
             raise DomainError(f"{name}: {text} runs backwards; write the lower bound first")
+        if found[3] and not int(found[3]):
+            raise DomainError(f"{name}: {text} never arrives; write a step of at least 1")
         return Ordinal(name, range(first, last + 1, int(found[3] or 1)), other=other)
     if "<" in text:
         return Ordinal(name, _listed(name, text.split("<")), other=other)

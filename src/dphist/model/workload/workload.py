@@ -200,6 +200,11 @@ class Workload(Questions):
                 low[:, axis], high[:, axis] = tree.start[node], tree.stop[node]
             else:
                 ranges = attribute.scale.size * (attribute.scale.size + 1) // 2
+                if ranges >= 2**62:
+                    raise QueryError(
+                        f"workload: {attribute.name} has {attribute.scale.size:,} values, whose ranges are too many to "
+                        "draw some of; use bins"
+                    )
                 rank = np.minimum((spread * ranges).astype(np.int64), ranges - 1)
                 low[:, axis], high[:, axis] = unrank(rank, attribute.scale.size)
         return cls(domain, low, high)
