@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dphist import Histogram, publish
@@ -112,6 +113,24 @@ def test_bins_count_as_their_middles_and_say_so():
     assert "bin" in mean.details
 
 
+@pytest.mark.parametrize("workload", [None, "marginals:1"])
+@pytest.mark.parametrize("value", [2001.0, 2401.0, 4999.0])
+def test_moments_of_bins_hold_wherever_in_its_bin_a_record_lies(workload, value):
+    records = pd.DataFrame({"cost": np.repeat([value, 7000.0], [700, 300]), "sex": ["F", "M"] * 500})
+    domain = Domain([Ordinal("cost", edges=[0, 2000, 5000, 10_000]), Nominal("sex", ["F", "M"])])
+    mechanism = "laplace" if workload is None else "marginals"
+    release = publish(records, domain, 100, mechanism, workload=workload)
+    of_one = records[records.sex == "F"].cost
+    for asked, truth in (({}, records.cost), ({"sex": "F"}, of_one)):
+        mean, total = release.mean("cost", where=asked), release.sum("cost", where=asked)
+        assert mean.low <= truth.mean() <= mean.high
+        assert total.low <= truth.sum() <= total.high
+        median = release.quantiles("cost", [0.5], where=asked)
+        assert median.low[0] <= truth.median() <= median.high[0]
+        assert "wherever in their bins" in mean.details
+    assert (release.quantiles("cost", [0.5]).low[0], release.quantiles("cost", [0.5]).high[0]) == (2000, 5000)
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "privelet(plain=())", "tree(nonnegative=False)"])
 def test_intervals_of_sums_means_and_quantiles_cover(mechanism):
     counts = counts_of(3)
@@ -186,7 +205,7 @@ def test_attributes_may_be_called_like_the_columns_of_an_answer():
     assert list(found.labels) == ["level", "to", "level_", "value", "from", "to_"]
     assert {len(texts) for texts in found.labels.values()} == {12}
     frame = found.to_pandas()
-    assert list(frame.columns) == [*found.labels, "value_", "low", "high"]
+    assert list(frame.columns) == [*found.labels, "value_", "low", "high", "measured"]
     assert frame["level_"].tolist() == ["0.25", "0.5"] * 6
     assert release.by("value").count().to_pandas()["value"].tolist() == ["0", "1", "2", "3"]
 

@@ -67,13 +67,18 @@ class NoisyLine:
     @property
     def values(self) -> FloatArray | None:
         """A number for every cell: the integer, or the middle of the bin; None where cells are not numbers."""
+        return None if self.edges is None else (self.edges[0] + self.edges[1]) / 2.0
+
+    @cached_property
+    def edges(self) -> tuple[FloatArray, FloatArray] | None:
+        """Between which numbers the records of every cell lie: the edges of a bin, and an integer is both by itself."""
         scale = self._attribute.scale
         if isinstance(scale, Integers):
-            return np.array(scale.values[self.start : self.stop], dtype=np.float64)
+            whole = np.array(scale.values[self.start : self.stop], dtype=np.float64)
+            return whole, whole
         if isinstance(scale, Bins):
             edges = np.array(list(scale.edges[self.start : self.stop + 1]), dtype=np.float64)
-            middles: FloatArray = (edges[1:] + edges[:-1]) / 2.0
-            return middles
+            return edges[:-1], edges[1:]
         return None
 
     def said(self, confidence: float) -> tuple[str, str]:
@@ -88,13 +93,14 @@ class NoisyLine:
             how = "standard deviations added"
         elif self._size > _LONGEST:
             how += " of blocks, standard deviations inside of them added"
-        return Words(words.short, f"{how}; {words.details}{self._not_covered}")
+        return Words(words.short, f"{how}; {words.details}{self._inside_bins}")
 
     @property
-    def _not_covered(self) -> str:
-        """What intervals do not cover, whatever they stand on."""
+    def _inside_bins(self) -> str:
+        """What intervals say of where in its bin a record lies."""
+        bins = isinstance(self._attribute.scale, Bins)
         return (
-            "; not covered: where in its bin a record lies" if isinstance(self._attribute.scale, Bins) else ""
+            "; holds wherever in their bins records lie, and the number takes their middles" if bins else ""
         )
 
     def _ranges(self, first: IntArray, last: IntArray) -> Workload:

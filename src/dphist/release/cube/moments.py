@@ -72,7 +72,7 @@ class Line(NoisyLine):
     def _words(self) -> Words:
         if not self.guessed:
             return super()._words
-        return Words(BOUNDS.short, f"{BOUNDS.details}{self._not_covered}")
+        return Words(BOUNDS.short, f"{BOUNDS.details}{self._inside_bins}")
 
     def _noise(self, numbers: FloatArray, means: FloatArray, variance: FloatArray) -> FloatArray:
         """The variance of Σ (number − mean)·noise of cells, for each of several means."""
@@ -117,59 +117,67 @@ class Line(NoisyLine):
         inferred = self._reach(np.minimum(variance, noise), confidence)
         return np.minimum(at - inferred, middle - reach), np.maximum(at + inferred, middle + reach)
 
-    def _numbers(self) -> FloatArray:
-        if self.values is None:
+    def _numbers(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The middle of every cell, and between which numbers its records lie."""
+        if self.edges is None or self.values is None:
             raise QueryError(
                 f"{self._attribute.name}: its cells are not numbers; ask for counts or quantiles instead"
             )
-        return self.values
+        return self.values, *self.edges
 
     def sum(self, confidence: float) -> Interval:
         """Add the values up over the records."""
-        numbers = self._numbers()
+        numbers, least, most = self._numbers()
         plain = self._plain(numbers, 0.0)
         released = float(numbers @ (self._noisy[0] if plain and self._noisy is not None else self._cells[0]))
         if not self.measured:
             told = self.bounded(confidence)
-            least, most = (np.nan, np.nan) if told is None else told.sum(numbers)
-            return released, float(np.minimum(least, released)), float(np.maximum(most, released))
-        (low,), (high,) = self._possible(numbers, np.zeros(1), confidence, plain=plain)
-        ends = possible_sums(min(low, released), max(high, released), numbers.min(), numbers.max())
+            low, high = (np.nan, np.nan) if told is None else (told.sum(least)[0], told.sum(most)[1])
+            return released, float(np.minimum(low, released)), float(np.maximum(high, released))
+        (low,), (high,) = (
+            self._possible(each, np.zeros(1), confidence, plain=self._plain(each, 0.0))[side]
+            for side, each in enumerate((least, most))
+        )
+        ends = possible_sums(min(low, released), max(high, released), least.min(), most.max())
         return released, float(ends[0]), float(ends[1])
 
-    @cached_property
-    def _balanced(self) -> bool:
-        """Whether a mean stands on the noisy cells: the sum of distances from the released one does."""
-        return self._plain(self._numbers(), _mean(self._numbers(), self._cells[0]) or 0.0)
+    def _mean(self, numbers: FloatArray) -> tuple[float, bool]:
+        """The mean of these as it was released, or halfway where no records were, and whether noisy cells give it."""
+        plain = self._plain(numbers, _mean(numbers, self._cells[0]) or 0.0)
+        mean = _mean(numbers, self._noisy[0] if plain and self._noisy is not None else self._cells[0])
+        least, most = float(numbers.min()), float(numbers.max())
+        return (least + most) / 2.0 if mean is None else min(max(mean, least), most), plain
 
     @cached_property
     def middle(self) -> float:
         """The mean as it was released, or halfway between the ends where no records were."""
-        if not self.published:
-            return np.nan
-        noisy, (least, most) = self._noisy, self.ends
-        middle = _mean(self._numbers(), noisy[0] if noisy is not None and self._balanced else self._cells[0])
-        return (least + most) / 2.0 if middle is None else min(max(middle, least), most)
+        return self._mean(self._numbers()[0])[0] if self.published else np.nan
 
     def mean(self, confidence: float) -> Interval:
-        """Average the values: every mean m for which Σ(value − m)·count may be zero."""
-        numbers, middle, (least, most) = self._numbers(), self.middle, self.ends
+        """Average the values: every mean m for which Σ(value − m)·count may be zero, wherever records lie in bins."""
+        _, least, most = self._numbers()
         if not self.measured:
             told = self.bounded(confidence)
-            low, high = (np.nan, np.nan) if told is None else told.mean(numbers)
-            return middle, float(np.minimum(low, middle)), float(np.maximum(high, middle))
+            low, high = (np.nan, np.nan) if told is None else (told.mean(least)[0], told.mean(most)[1])
+        else:
+            low = self._furthest(least, self.ends[0], confidence)
+            high = self._furthest(most, self.ends[1], confidence)
+        return self.middle, float(np.minimum(low, self.middle)), float(np.maximum(high, self.middle))
+
+    def _furthest(self, numbers: FloatArray, outside: float, confidence: float) -> float:
+        inside, plain = self._mean(numbers)
 
         def possible(means: FloatArray) -> NDArray[np.bool_]:
-            low, high = self._possible(numbers, means, confidence, plain=self._balanced)
+            low, high = self._possible(numbers, means, confidence, plain=plain)
             return (low <= 0.0) & (high >= 0.0)
 
-        return middle, _furthest(possible, middle, least), _furthest(possible, middle, most)
+        return _furthest(possible, inside, outside)
 
     @property
     def ends(self) -> tuple[float, float]:
         """Between these every mean lies."""
-        numbers = self._numbers()
-        return float(numbers.min()), float(numbers.max())
+        _, least, most = self._numbers()
+        return float(least.min()), float(most.max())
 
     def _anywhere(self, variance: FloatArray) -> FloatArray:
         """Variances of counts up to each cell that allow for all of a block's records in any cell of it.

@@ -76,13 +76,14 @@ def _named(
     level, first, last = (free(word, set(line.release.domain.names)) for word in ("level", "from", "to"))
     at = [line.labels[cell] if line.published else NOT_MEASURED for cell in cells]
     labels = {level: [f"{each:g}" for each in levels], name: at}
-    numbers = line.values if line.values is not None else np.arange(size, dtype=np.float64)
+    place = np.arange(size, dtype=np.float64)
+    numbers, (least, most) = (place, (place, place)) if line.edges is None else (line.values, line.edges)
     value = numbers[cells] if line.published else np.full(levels.size, np.nan)
     if line.known:
         every = np.zeros(levels.size, dtype=np.int64), np.full(levels.size, size - 1)
         low, high = every if ends is None else ends
         labels |= {end: [line.labels[cell] for cell in at] for end, at in ((first, low), (last, high))}
-        bounds = numbers[low], numbers[high]
+        bounds = least[low], most[high]
     else:
         labels |= {end: [NOT_MEASURED] * levels.size for end in (first, last)}
         bounds = np.full(levels.size, np.nan), np.full(levels.size, np.nan)
