@@ -96,19 +96,6 @@ def test_duckdb_fetches_and_loads_nothing_by_itself():
         assert setting(connection, "autoload_known_extensions") is False
 
 
-def test_an_engine_for_tables_that_have_none_fetches_nothing_either(monkeypatch):
-    import ibis
-
-    from dphist.model.unit import Unit
-    from dphist.sources.databases import opening
-    from dphist.sources.duck.duck import Duck
-
-    monkeypatch.setattr(opening, "backend_of", lambda table: None)
-    engine = opening.open_table(ibis.memtable({"x": [1]}), Unit())
-    assert isinstance(engine, Duck)
-    assert setting(engine.connection, "autoinstall_known_extensions") is False
-
-
 def test_a_network_address_loads_what_is_there_and_fetches_only_if_told(tmp_path, monkeypatch):
     (tmp_path / "d.csv").write_text("x\n1\n")
     monkeypatch.delenv("DPHIST_INSTALL", raising=False)

@@ -1,4 +1,4 @@
-"""A text that is no UTF-8 is missing in Parquet files and frames, also in somebody's DuckDB, and no other moves."""
+"""A text that is no UTF-8 is missing in Parquet files and frames, and no other moves."""
 
 from __future__ import annotations
 
@@ -66,12 +66,6 @@ def in_parquet(content: pa.Table, folder: Path, **how: Any) -> str:
     return str(folder / "t.parquet")
 
 
-def in_duckdb(content: pa.Table) -> Any:
-    backend = ibis.duckdb.connect()
-    backend.con.register("t", content)
-    return backend.table("t")
-
-
 FORMS = {
     "parquet": in_parquet,
     "parquet, no dictionary": lambda content, folder: in_parquet(content, folder, use_dictionary=False),
@@ -82,7 +76,6 @@ FORMS = {
     "dataset": lambda content, folder: pa.dataset.dataset(content),
     "pandas": lambda content, folder: content.to_pandas(types_mapper=pd.ArrowDtype),
     "memtable": lambda content, folder: ibis.memtable(content),
-    "duckdb": lambda content, folder: in_duckdb(content),
 }
 
 

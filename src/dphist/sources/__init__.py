@@ -1,6 +1,6 @@
 """Records into a histogram: one GROUP BY, run by the engine that holds them.
 
-`count` reads files and data frames with DuckDB, and any other engine through an Ibis table. What a row
+`count` reads files and data frames with DuckDB, and SQLite through an Ibis table. What a row
 means for an attribute is written once (``keys``), in a dozen words that every engine understands
 (``engine``); so the same rows give the same counts everywhere, in any order, whatever the number of
 threads. Rows that fall in no cell (beyond the bounds, between the integers, unlisted, NULL, NaN, infinite)
@@ -9,7 +9,7 @@ are dropped, or counted in the attribute's other cell.
     open        finds out what a source is         files/      CSV, JSON, Parquet
     keys        which cell a row has               frames      pandas, polars, Arrow
     people      which rows of a person are kept    duck/       counts both, on this machine
-    count       rows into cells                    databases/  PostgreSQL, Spark, whatever Ibis speaks to
+    count       rows into cells                    databases/  PostgreSQL, Spark, SQLite, and tables of Ibis's
     coded       rows into codes, for many columns
     discovering rows by keys that nobody declared
     unmatched   rows without a cell, for a rehearsal (`tally`: how many)

@@ -32,7 +32,7 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     """Count the rows of a source in the cells of a domain.
 
     The source is a path or glob of CSV, Parquet or JSON files, ``"file.duckdb::table"``, a pandas, polars
-    or pyarrow table, an Ibis table of any engine, or a `Histogram`, which passes through.
+    or pyarrow table, an Ibis table on one of the engines of `docs/engines.md`, or a `Histogram`, which passes through.
 
     With ``unit.id``, at most ``unit.rows`` rows of each person are counted, picked by a hash of the id among that
     person's cells in order. `dphist.sources.people` proves that a person's part then depends on that person's rows

@@ -42,7 +42,7 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(source, ibis.expr.types.Table):
         from dphist.sources.databases.opening import frame_of, open_table
 
-        frame = frame_of(source, needed)
+        frame = frame_of(source)
         if frame is None:
             return open_table(source, unit, needed)
         source = frame

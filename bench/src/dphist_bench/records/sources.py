@@ -204,6 +204,58 @@ def duckdb_tables() -> Put:
     return Tables(backend.con.execute, many, backend.table, "?", "VARCHAR COLLATE NOCASE").put
 
 
+def expressions(folder: Path) -> Put:
+    """Expressions of somebody's own over Parquet files: conditions on numbers of which a third are NaN.
+
+    Row groups are small, and what they state of their numbers leaves NaN out; which condition it is hangs on the crowd.
+    """
+    import ibis
+    import pyarrow
+    import pyarrow.parquet
+
+    backend = ibis.duckdb.connect()
+    conditions: list[Callable[[Any], Any]] = [
+        lambda t: t.filter(t.score <= 40),
+        lambda t: t.filter(t.score > 40),
+        lambda t: t.filter(~t.score.between(-30, 70)),
+        lambda t: t.filter(t.inside["score"] < 60.5),
+        lambda t: t.mutate(age=(t.score.cast("float32") <= 60).ifelse(t.age, 99 - t.age)),
+        lambda t: t.mutate(sex=(t.score >= -20).ifelse("F", "M")),
+        lambda t: t.distinct().filter((t.score > 60) | (t.age < 50)),
+    ]
+
+    def put(table: Table) -> Any:
+        numeric = is_numeric(table.crowd)
+        columns = zip(*(declared(row, numeric=numeric) for row in table.rows), strict=True)
+        who = pyarrow.int64() if numeric else pyarrow.string()
+        types = {"text": pyarrow.string(), "real": pyarrow.float64(), "whole": pyarrow.int64()}
+        types["time"] = pyarrow.timestamp("us")
+        made = {
+            name: pyarrow.array(values, who if name == "user" else types[kind])
+            for (name, kind), values in zip(_DECLARED.items(), columns, strict=True)
+        }
+        costs = made["cost"].to_pylist()
+        score = [math.nan if cost is None or int(cost) % 3 == 0 else cost for cost in costs]
+        inside = [{"score": value} for value in score]
+        path = folder / "expression.parquet"
+        pyarrow.parquet.write_table(
+            pyarrow.table({**made, "score": pyarrow.array(score, pyarrow.float64()), "inside": inside}),
+            path,
+            row_group_size=32,
+        )
+        which = sum(row["age"] for row in table.crowd) % len(conditions)
+        return conditions[which](backend.read_parquet(path))
+
+    return put
+
+
+def polars_table(table: Table) -> Any:
+    """Tables of polars by Ibis, which are frames."""
+    import ibis
+
+    return ibis.polars.connect().create_table("folk", polars_frame(table))
+
+
 def sqlite_tables() -> Put:
     """Tables of an SQLite, with a collation that takes a and A for one, by Ibis."""
     import ibis

@@ -7,8 +7,7 @@ row, or a row finds more partners in a public list than the list repeats its key
 - *texts* are compared as their bytes, under no collation: neither a column's, nor one that the database has by default;
 - *numbers* are compared in one form: zero without a sign, one NaN, decimals without the zeros at their end;
 - whole numbers, truth values, days, moments, UUIDs and bytes are equal only if they are the same;
-- other types (intervals, JSON, lists …) are refused by name, and so are texts on an engine whose words for their bytes
-  are not known here.
+- other types (intervals, JSON, lists …) are refused by name.
 
 What is refused is a type that a table declares, never a value.
 """
@@ -20,9 +19,6 @@ from functools import cache
 from typing import Any
 
 from dphist.errors import SourceError
-
-# Engines of Ibis's without collations.
-_BYTES_ALREADY = ("polars", "datafusion")
 
 
 def told_apart(kind: Any) -> bool:
@@ -155,9 +151,7 @@ class _Exactly:
         text = value.to_expr()
         match self.engine:
             case "duckdb":
-                # A frame of somebody's own may have bytes that are no UTF-8: no text, and no reason to give all up.
-                known = _word("try", "string", "string")(_word("decode", "binary", "string")(_bytes(text)))
-                return _bytes(known).op()
+                return _word("encode", "string", "binary")(text).op()
             case "sqlite" | "pyspark":
                 return text.cast("binary").op()
             case "postgres":
@@ -165,13 +159,7 @@ class _Exactly:
                 # equal. By this name of an encoding bytes stay as they are, whatever encoding the database has.
                 plain = _word("convert_to", "string", "binary", "SQL_ASCII")(text)
                 return _word("convert_from", "binary", "string", "SQL_ASCII")(plain).op()
-        if self.engine in _BYTES_ALREADY:
-            return value
-        raise SourceError(
-            f"texts cannot be compared byte by byte on {self.engine}, and the Ibis expression groups, joins or tells "
-            "apart rows by them; hand over the table as Parquet, an Arrow table, or from DuckDB, PostgreSQL, Spark or "
-            "SQLite"
-        )
+        raise NotImplementedError(self.engine)
 
     def _as_text(self, value: Any) -> Any:
         """What was compared, as a text again."""
@@ -180,11 +168,6 @@ class _Exactly:
         if self.engine in ("sqlite", "pyspark"):
             return value.to_expr().cast("string").op()
         return value
-
-
-def _bytes(text: Any) -> Any:
-    """The bytes of a text of DuckDB's."""
-    return _word("encode", "string", "binary")(text)
 
 
 def _no_column(value: Any) -> Any:

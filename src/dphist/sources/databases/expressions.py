@@ -1,7 +1,9 @@
 """Ibis expressions that may be counted: those in which a person's rows become that person's rows.
 
 A table expression is a plan that runs before anything of ours. If a row of its answer hangs on one record alone,
-what `dphist.sources.people` proves of tables holds for it. Steps that look at other rows are refused by name:
+what `dphist.sources.people` proves of tables holds for it. So its tables must be those of a database, which declare
+their types: what is computed of a frame hangs on the types that all of its values gave it (one missing value turns
+"1" into "1.0" for everybody), and frames are refused by name. Steps that look at other rows are, too:
 ``limit`` and ``sample`` (who is taken shifts when somebody leaves), window functions, subqueries, aggregates, set
 differences, joins that can pair different people, functions that are handed whole columns (``udf.scalar.pyarrow`` and
 ``pandas``) or that the engine alone knows (``udf.scalar.builtin``, such as ``nextval``, which numbers rows), and what
@@ -61,13 +63,6 @@ def check_expression(table: Any, unit: Unit) -> None:
         )
 
 
-def made_in_memory(table: Any) -> bool:
-    """Whether some of the rows come from objects of this process, whose types were guessed from all values."""
-    import ibis.expr.operations as ops
-
-    return bool(table.op().find(ops.InMemoryTable))
-
-
 def _refused(what: str) -> SourceError:
     return SourceError(
         f"the Ibis expression has {what}, so one row could change what others give; {_WAY_OUT}"
@@ -93,8 +88,13 @@ class _Walk:
                 raise _refused("SQL text")
             case ops.DatabaseTable() if op.name.startswith(_CACHED):
                 raise _refused("a cache, of which nobody can tell how it was made")
+            case ops.InMemoryTable():
+                raise SourceError(
+                    "the Ibis expression computes with a table made in memory, whose types hang on all of its values; "
+                    "hand over that frame itself, or write it to a table that declares its types first"
+                )
             # By name: what Ibis calls an alias of a step is a physical table to it, and holds the step.
-            case ops.DatabaseTable() | ops.InMemoryTable():
+            case ops.DatabaseTable():
                 return Counter({op: 1})
             case ops.Project():
                 self._row_by_row(op.values.values())
@@ -199,7 +199,7 @@ class _Walk:
             if other is not None:
                 ids[link.table] = other
                 occurs += self.occurrences(listed, other)
-            elif isinstance(listed, ops.InMemoryTable) and listed not in occurs:
+            elif isinstance(listed, ops.InMemoryTable):
                 times = 1 if link.how in ("semi", "anti") else _repeats(listed, [mine for *_, mine in equal])
                 occurs = Counter({table: count * times for table, count in occurs.items()})
             else:

@@ -1,4 +1,4 @@
-"""Any engine that Ibis speaks to: the rows stay there, and only the counts come back."""
+"""SQLite, spoken to by Ibis: the rows stay there, and only the counts come back."""
 
 from __future__ import annotations
 
@@ -28,22 +28,18 @@ from dphist.sources.tally import Tally
 
 
 @cache
-def _function(name: str, takes: tuple[str, ...], gives: str) -> Any:
-    """A function of one value or two that an engine has under a name of its own."""
+def _function(name: str, takes: str, gives: str) -> Any:
+    """A function of one value that SQLite has under a name of its own."""
     import ibis
 
     def of_one(value: Any) -> None:
-        """The engine has the body."""
+        """SQLite has the body."""
 
-    def of_two(first: Any, second: Any) -> None:
-        """The engine has the body."""
-
-    signature = tuple(ibis.dtype(kind) for kind in takes), ibis.dtype(gives)
-    return ibis.udf.scalar.builtin(of_one if len(takes) == 1 else of_two, name=name, signature=signature)
+    return ibis.udf.scalar.builtin(of_one, name=name, signature=((ibis.dtype(takes),), ibis.dtype(gives)))
 
 
 class IbisTable:
-    """An Ibis table, and the expressions to count its rows."""
+    """An Ibis table on SQLite, and the expressions to count its rows."""
 
     watching = False
     had_cell: int | None = None
@@ -58,23 +54,14 @@ class IbisTable:
         self.columns = ibis_columns(table)
 
     def column(self, column: Column) -> Expression:
-        """The column's value; unsigned integers as signed ones, to compare with negative bounds."""
-        value = self._declared(column)
-        if value.type().is_unsigned_integer():
-            value = value.cast("decimal(20, 0)" if value.type().is_uint64() else "int64")
-        return value
-
-    def _declared(self, column: Column) -> Expression:
         """The column's value, NULL where it is not of the declared type: SQLite keeps any value in any column.
 
         Whoever put 2.5 or x among whole numbers would have the answer refused, as one of no type, or a text called 0.
         """
         value = self.table[column.name]
-        if self.backend.name != "sqlite":
-            return value
         if column.family == "date":
             # The first ten letters of what may be read as a time, and no other text that lies between two days.
-            return _function("date", ("date",), "date")(value)
+            return _function("date", "date", "date")(value)
         kinds = {"integer": ["integer"], "real": ["integer", "real"], "truth": ["integer"]}.get(column.family)
         return value if kinds is None else self.when(value.typeof().isin(kinds), value, None)
 
@@ -96,9 +83,7 @@ class IbisTable:
         return value.ifelse(1, 0)
 
     def floor(self, value: Expression) -> Expression:
-        """The largest 64-bit integer that is not above the value; polars computes it where nobody asks for it, too."""
-        if self.backend.name == "polars":
-            value = self.when(value.abs() < 2.0**62, value, None)
+        """The largest 64-bit integer that is not above the value."""
         return value.floor().cast("int64")
 
     def text(self, value: Expression) -> Expression:
@@ -108,25 +93,13 @@ class IbisTable:
         return ibis.literal("") + value.cast("string")
 
     def told_apart(self, column: Column) -> Expression:
-        """A column's value as text by which rows are told apart; in SQLite NULL for bytes that are no UTF-8."""
-        text = self.text(self.column(column))
-        return _decoded()(text) if self.backend.name == "sqlite" else text
+        """A column's value as text by which rows are told apart; NULL for bytes that are no UTF-8."""
+        return _decoded()(self.text(self.column(column)))
 
     def days(self, value: Expression, family: Family, ahead: Expression | None = None) -> Expression:
         """Days since 1970-01-01."""
         import ibis
 
-        if ahead is not None:
-            raise SourceError(
-                f"days cannot be counted by a zone on {self.backend.name}; hand over the table as Parquet, an Arrow "
-                "table, or from DuckDB, PostgreSQL or Spark"
-            )
-        if family == "zoned time":
-            if self.backend.name != "duckdb":
-                raise SourceError(
-                    f"times with a zone cannot be counted on {self.backend.name}; make them dates first"
-                )
-            value = _function("timezone", ("string", "timestamp('UTC')"), "timestamp")("UTC", value)
         if family != "date":
             value = value.date()
         return value.delta(ibis.date(1970, 1, 1), unit="day").cast("int64")
@@ -141,10 +114,8 @@ class IbisTable:
         return self.moment(moment) if family == "zoned time" else ibis.timestamp(moment)
 
     def moment(self, at: dt.datetime) -> Expression:
-        """A moment in UTC."""
-        import ibis
-
-        return ibis.timestamp(at.replace(tzinfo=dt.UTC), timezone="UTC")
+        """A moment in UTC, which SQLite has no type for."""
+        raise SourceError("times with a zone cannot be counted on SQLite; make them dates first")
 
     def between(self, value: Expression, low: Expression, high: Expression) -> Expression:
         """Whether low ≤ value ≤ high; every engine we know holds NaN above all numbers."""
@@ -172,12 +143,6 @@ class IbisTable:
 
     def position(self, value: Expression, choices: Sequence[str]) -> Expression:
         """The place of a text in a short list, counted from 1."""
-        import ibis
-
-        if self.backend.name == "duckdb":
-            return _function("list_position", ("array<string>", "string"), "int64")(
-                ibis.array(list(choices)), value
-            )
         return value.cases(*((choice, place) for place, choice in enumerate(choices, 1)))
 
     def when(self, condition: Expression, value: Expression, otherwise: Expression | None) -> Expression:
@@ -254,7 +219,7 @@ class IbisTable:
 
     def person(self, column: Column) -> Expression:
         """The id as text, NULL for nobody; see `dphist.sources.people`."""
-        value = self.table[column.name] if column.family == "text" else self._declared(column)
+        value = self.table[column.name] if column.family == "text" else self.column(column)
         if column.family == "real" and not is_decimal(column):
             value = value.cast("float64")
             whole = (value.abs() < float(exact_below(column))) & (value == value.floor())
@@ -269,19 +234,11 @@ class IbisTable:
     def bounded(
         self, cell: Expression, bound: Bound, values: Sequence[Value] = ()
     ) -> tuple[Integers, Integers, Sequence[Integers]]:
-        """Cells, how many rows of them are kept, and sums; the places are those of `dphist.sources.sql.statements`.
-
-        Only where we know that texts are told apart by their bytes, and can say so.
-        """
+        """Cells, how many rows of them are kept, and sums; the places are those of `dphist.sources.sql.statements`."""
         import ibis
 
-        if self.backend.name != "sqlite":
-            raise SourceError(
-                f"ids cannot be compared byte by byte on {self.backend.name}; hand over the table as Parquet, an Arrow "
-                "table, or from DuckDB, PostgreSQL, Spark or SQLite"
-            )
         if bound.id.family == "real" and not is_decimal(bound.id):
-            size = self._declared(bound.id).cast("float64").abs()
+            size = self.column(bound.id).cast("float64").abs()
             beyond = (size >= float(exact_below(bound.id))) & (size <= sys.float_info.max)
             if self._run(self.table.aggregate(n=beyond.sum())).column("n").to_pylist()[0]:
                 raise refuse_floats(bound.id)
@@ -307,11 +264,7 @@ class IbisTable:
         return cells, rows, added_halves(answer, len(amounts))
 
     def crowd(self, person: Column) -> tuple[Integers, Integers]:
-        """Numbers of rows, and how many people have as many; where ids are compared byte by byte."""
-        if self.backend.name != "sqlite":
-            raise SourceError(
-                f"ids cannot be compared byte by byte on {self.backend.name}; hand over the table"
-            )
+        """Numbers of rows, and how many people have as many."""
         named = self.table.select(person=self.person(person))
         named = named.filter(named.person.notnull())
         each = named.group_by("person").aggregate(n=named.count())
@@ -405,7 +358,7 @@ def _decoded() -> Any:
 
 def _in_digits(text: Expression) -> Expression:
     """The bytes of a text, which in SQLite may be no UTF-8: handed over as it is, one would end the counting."""
-    return _function("hex", ("string",), "string")(text)
+    return _function("hex", "string", "string")(text)
 
 
 def _values(column: Any) -> Any:

@@ -8,42 +8,55 @@ from typing import Any
 from dphist.errors import SourceError
 from dphist.model.unit import Unit
 from dphist.sources.databases.compared import compared_exactly
-from dphist.sources.databases.expressions import check_expression, made_in_memory
+from dphist.sources.databases.expressions import check_expression
 from dphist.sources.databases.ibis_table import IbisTable
+from dphist.sources.databases.missing import without_nan
 from dphist.sources.databases.remote import backend_of
+from dphist.sources.duck.declared import refuse_guessed
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Engine
 
+# Engines on which it is tested which values are equal, and how numbers, texts and times are read.
+_TESTED = ("duckdb", "postgres", "pyspark", "sqlite")
 
-def frame_of(table: Any, needed: Sequence[str]) -> Any:
-    """The data frame that a table in memory was made from, read as one; None for any other table."""
+
+def frame_of(table: Any) -> Any:
+    """The data frame that a bare table in memory or of polars's is, read as one; None for any other table."""
     import ibis.expr.operations as ops
 
     op = table.op()
-    frame: Any = getattr(op.data, "obj", None) if isinstance(op, ops.InMemoryTable) else None
-    # Arrow calls its arrays columns, and their names something else.
-    named = getattr(frame, "column_names" if hasattr(frame, "column_names") else "columns", None)
-    return frame if named is not None and set(needed) <= set(named) else None
+    if isinstance(op, ops.InMemoryTable):
+        return op.data.obj
+    backend = backend_of(table)
+    if isinstance(op, ops.DatabaseTable) and backend is not None and backend.name == "polars":
+        return backend.to_polars(table)
+    return None
 
 
 def open_table(table: Any, unit: Unit, needed: Sequence[str] = ()) -> Engine:
     """An Ibis table in the words of its own engine where we know them, else in Ibis's."""
     check_expression(table, unit)
     backend = backend_of(table)
-    if backend is not None and backend.name == "sqlite":
+    name = getattr(backend, "name", "no engine")
+    if name not in _TESTED:
+        raise SourceError(
+            f"an Ibis table on {name}: only on DuckDB, PostgreSQL, SQLite and Spark is it tested which values are "
+            "equal; hand over a frame itself, export the table to Parquet or DuckDB, or count it there and hand "
+            "over the counts as a dphist.Histogram"
+        )
+    if name == "sqlite":
         _refuse_untyped(table, backend, needed)
-    table = compared_exactly(table, "duckdb" if backend is None else backend.name)
-    if backend is None or backend.name == "duckdb":
-        return _duck(table, backend)
-    if backend.name == "postgres":
+        return IbisTable(compared_exactly(table, name), backend)
+    if name == "postgres":
         from dphist.sources.databases.postgres import Postgres
 
-        return Postgres(table)
-    if backend.name == "pyspark":
-        from dphist.sources.databases import spark
+        return Postgres(compared_exactly(table, name))
+    table = compared_exactly(without_nan(table), name)
+    if name == "duckdb":
+        return _duck(table, backend)
+    from dphist.sources.databases import spark
 
-        return spark.open_table(table)
-    return IbisTable(table, backend)
+    return spark.open_table(table)
 
 
 def _refuse_untyped(table: Any, backend: Any, needed: Sequence[str]) -> None:
@@ -66,11 +79,11 @@ def _refuse_untyped(table: Any, backend: Any, needed: Sequence[str]) -> None:
 
 
 def _duck(table: Any, backend: Any) -> Engine:
-    """A table of somebody's own DuckDB; one made in memory belongs to no engine yet, and ours will do."""
-    import ibis
+    """A table of somebody's own DuckDB, whose types may still be those that a frame had."""
+    import ibis.expr.operations as ops
 
-    if backend is None:
-        backend = ibis.duckdb.connect(autoinstall_known_extensions=False, autoload_known_extensions=False)
+    for base in table.op().find(ops.DatabaseTable):
+        refuse_guessed(backend.con, f"({backend.compile(base.to_expr())})", f"the table {base.name}")
     try:
         backend._run_pre_execute_hooks(table)
     except Exception:
@@ -81,11 +94,4 @@ def _duck(table: Any, backend: Any) -> Engine:
     # A column of nothing but NULL has no type: to refuse it would tell that every value is missing.
     empty = {name for name, kind in table.schema().items() if kind.is_null()}
     relation = f"({backend.compile(table)}) AS records"
-    return Duck(
-        backend.con,
-        relation,
-        "the table",
-        undeclared=empty.__contains__,
-        inferred=made_in_memory(table),
-        checked=False,
-    )
+    return Duck(backend.con, relation, "the table", undeclared=empty.__contains__, inferred=True)

@@ -178,7 +178,7 @@ class Duck(Sql):
         """A column's value as text, and NULL for bytes that are no UTF-8.
 
         DuckDB refuses such bytes in files and tables, but not in frames, and sorts them and what stands beside them
-        wrongly. A table of somebody else's connection may be a frame.
+        wrongly.
         """
         text = super().told_apart(column)
         if not self.checked and column.family == "text":

@@ -129,6 +129,8 @@ def main(argv: list[str]) -> int:
             "polars": sources.polars_frame,
             "arrow": sources.arrow_table,
             "ibis memtable": sources.memtable,
+            "ibis polars": sources.polars_table,
+            "ibis expressions": sources.expressions(folder),
             "csv": sources.csv_lines(folder),
             "json": sources.json_lines(folder),
             "parquet": sources.parquet_files(folder),
