@@ -253,7 +253,10 @@ def polars_table(table: Table) -> Any:
     """Tables of polars by Ibis, which are frames."""
     import ibis
 
-    return ibis.polars.connect().create_table("folk", polars_frame(table))
+    try:
+        return ibis.polars.connect().create_table("folk", polars_frame(table))
+    except KeyError as error:
+        raise UnrepresentableError from error
 
 
 def sqlite_tables() -> Put:
