@@ -1,7 +1,10 @@
 """The planner forecasts like `dphist.planning.forecast`, takes nothing but a schema, and no record can be reached."""
 
+import asyncio
 import sys
+import threading
 
+import httpx
 import pytest
 
 from dphist.model.domain import Domain
@@ -92,6 +95,30 @@ def test_without_a_script_the_form_is_answered_whole(client, monkeypatch):
     assert "tree" in text
     assert "(1, 1e-09)" in text
     assert "limit" in text
+
+
+def test_many_slow_forecasts_keep_no_other_page_waiting(monkeypatch):
+    waited_for = threading.Event()
+
+    def slow(form):
+        assert waited_for.wait(120)
+        return {}
+
+    monkeypatch.setattr(planner, "forecast", slow)
+
+    async def ask():
+        transport = httpx.ASGITransport(app=create_app({}))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            forecasts = [asyncio.create_task(client.post("/api/plan", data={})) for _ in range(60)]
+            try:
+                # All of them have come by then.
+                await asyncio.sleep(1)
+                return await asyncio.wait_for(client.get("/plan"), 30)
+            finally:
+                waited_for.set()
+                await asyncio.gather(*forecasts)
+
+    assert asyncio.run(ask()).status_code == 200
 
 
 def test_the_planner_alone_serves_no_release_and_opens_no_data(client):

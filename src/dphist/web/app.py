@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -63,6 +64,8 @@ def create_app(
     titles, listed = list(releases), list(releases.values())
     # The interactive documentation would be fetched from elsewhere.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    # One at a time: forecasts take seconds each, and all other pages would wait for a thread.
+    forecasting = asyncio.Semaphore()
 
     def page(name: str, status: int = 200, **facts: Any) -> HTMLResponse:
         links = [("/", "Explore")] if listed else []
@@ -170,12 +173,14 @@ def create_app(
     @app.post("/plan")
     async def plan_form(request: Request) -> Response:
         form = await form_of(request)
-        return page("plan.html", **await run_in_threadpool(planner.answer, form))
+        async with forecasting:
+            return page("plan.html", **await run_in_threadpool(planner.answer, form))
 
     @app.post("/api/plan")
     async def plan_one(request: Request) -> Response:
         form = await form_of(request)
-        return JSONResponse(await run_in_threadpool(planner.forecast, form))
+        async with forecasting:
+            return JSONResponse(await run_in_threadpool(planner.forecast, form))
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
