@@ -151,13 +151,13 @@ def test_values_of_an_attribute_that_no_table_has_are_not_written_out(tmp_path: 
 
 
 def test_few_of_many_values_are_labelled_in_every_block(tmp_path: Path, monkeypatch: Any) -> None:
-    from dphist.release.file import tables as tables_file
+    from dphist.release.file import writing
 
     domain = dphist.Domain([*DOMAIN.attributes, dphist.Ordinal("income", edges=range(0, 101, 2))])
     rows = ROWS.assign(income=np.arange(300) % 100)
     release = dphist.publish(rows, domain, 1, "residuals", workload="marginals:q0,income", unattended=True)
     release.save(tmp_path / "whole.parquet")
-    monkeypatch.setattr(tables_file, "ROWS", 7)
+    monkeypatch.setattr(writing, "_ROWS", 7 * writing._MANY)
     release.save(tmp_path / "blocks.parquet")
     assert (
         dphist.load(tmp_path / "blocks.parquet")

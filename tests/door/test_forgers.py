@@ -484,8 +484,8 @@ def test_what_does_not_fit_in_memory_is_not_called_damaged(tmp_path: Path, monke
 @pytest.mark.parametrize("mechanism", ["laplace", "sparselaplace"])
 def test_what_a_footer_says_of_values_must_be_so(column: str, mechanism: str, tmp_path: Path) -> None:
     """Other tools pass over rows that cannot match by it: of a release that verified, DuckDB found no one of twenty."""
-    path = tmp_path / "out.parquet"
-    publish(mechanism=mechanism).save(path)
+    # Our own files of one row group say nothing of the kind; others may write them again.
+    path = forged(publish(mechanism=mechanism), tmp_path / "out.parquet", lambda told, table: (told, table))
     assert accepted(path)
     told = pq.ParquetFile(path)
     place = told.schema_arrow.names.index(column)

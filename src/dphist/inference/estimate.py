@@ -158,10 +158,6 @@ class NoiseErrors:
         """How far the intervals of some cells reach, where that is known without asking about each; None elsewhere."""
         return None
 
-    def narrowest(self, confidence: float) -> float | None:
-        """The least of these where cells are no whole numbers, so that bounds of very many of them may be rounded."""
-        return None
-
     def interval(
         self,
         workload: Workload,

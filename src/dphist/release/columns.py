@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,42 @@ class Column:
         """The value of each of the attribute's cells, in order."""
         return self.make(np.arange(self.size, dtype=np.int64))
 
+    @cached_property
+    def _every(self) -> pyarrow.Array:
+        return self.every()
+
+    @cached_property
+    def _texts(self) -> tuple[list[str], IntArray]:
+        return _apart(self._every)
+
+    def rows(self, places: IntArray) -> pyarrow.Array:
+        """The value for every row of a file, given the attribute's cell of each; none where that is negative.
+
+        Texts come as a dictionary of those that some row has.
+        """
+        import pyarrow as pa
+
+        missing, many = places < 0, self.size > places.size
+        index = np.maximum(places, 0)
+        if many:
+            # An attribute may have far more values than there are rows, most of them in none.
+            used, index = _used(index)
+            values = self.make(used)
+        else:
+            values = self._every
+        if not pa.types.is_string(values.type):
+            if is_plain(values):
+                return as_arrow(np.from_dlpack(values)[index], missing=missing)
+            return values.take(as_arrow(index, missing=missing))
+        texts, codes = _apart(values) if many else self._texts
+        there = ~missing if missing.any() else slice(None)
+        come, found = _used(codes[index[there]])
+        which = np.zeros(places.size, dtype=np.int32)
+        which[there] = found
+        return pa.DictionaryArray.from_arrays(
+            as_arrow(which, missing=missing), text_array([texts[code] for code in come])
+        )
+
     def at(self, places: IntArray) -> pyarrow.Array:
         """The value for every row, given the attribute's cell of each; values are made once each."""
         used, inverse = np.unique(places, return_inverse=True)
@@ -77,6 +114,24 @@ def own_values(domain: Domain, name: str) -> NDArray[Any]:
     values = [label if value is None else value for value, label in zip(typed, labels, strict=True)]
     alike = type(values[0]) in (bool, int) and len({type(value) for value in values}) == 1
     return np.array(values, dtype=type(values[0]) if alike else object)
+
+
+def _apart(values: pyarrow.Array) -> tuple[list[str], IntArray]:
+    """The different texts of a column, and which of them each row has."""
+    found: dict[str, int] = {}
+    codes = [found.setdefault(text, len(found)) for text in values.to_pylist()]
+    return list(found), np.array(codes, dtype=np.int32)
+
+
+def _used(numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """The different ones of some numbers, ascending, and which of them each is."""
+    low, high = (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
+    if high - low > 2 * numbers.size:
+        used, index = np.unique(numbers, return_inverse=True)
+        return used.astype(np.int64), index
+    come = np.zeros(high - low + 1, dtype=bool)
+    come[numbers - low] = True
+    return np.flatnonzero(come) + low, (np.cumsum(come) - 1)[numbers - low]
 
 
 def free(name: str, taken: set[str]) -> str:
@@ -261,6 +316,8 @@ def along(values: NDArray[Any], stride: int, begin: int, end: int) -> NDArray[An
     Runs are repeated as they are, because dividing every cell's number takes longer than compressing what comes of it.
     """
     whole = values.size * stride
+    if not whole:
+        return values
     if whole <= end - begin:
         first = begin % whole
         pattern = np.repeat(values, stride) if stride > 1 else values

@@ -29,7 +29,6 @@ from dphist.release.about import About
 from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.columns import label_columns, plain_numbers
 from dphist.release.contents import MeasuredSums
-from dphist.release.file import sparse as sparse_file
 from dphist.release.file import tables as tables_file
 from dphist.release.file.description import (
     FORMAT,
@@ -40,6 +39,7 @@ from dphist.release.file.description import (
     read_receipt,
     unpack,
 )
+from dphist.release.file.labels import check_rows, label_fields
 from dphist.release.file.nothing_else import (
     check_bytes,
     check_description,
@@ -48,7 +48,7 @@ from dphist.release.file.nothing_else import (
     check_size,
 )
 from dphist.release.file.readable import readable
-from dphist.release.file.writing import file_schema, label_fields, laid_out, taken_names
+from dphist.release.file.writing import file_schema, laid_out, taken_names
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.release.sums import sum_columns
@@ -112,12 +112,8 @@ def load(path: str | PathLike[str]) -> Release:
     if type(version) is not int or version != FORMAT:
         raise ReleaseError(f"{place} has a format that only a newer dphist reads; upgrade dphist")
     try:
-        if description.get("form") == "sparse":
-            release = _read_sparse(file, description)
-            sparse_file.check(file, place, description, release)
-        else:
-            release = _read(file, description)
-            _check(file, place, description, release)
+        release = (_read_sparse if description.get("form") == "sparse" else _read)(file, description)
+        _check(file, place, description, release)
         object.__setattr__(release, "_written", _bounds(file, description))
         return release
     except TooLargeError as error:
@@ -152,19 +148,16 @@ def _check(
     known, columns = laid_out(release, confidence, packed=False)
     check_description(description, known)
     names = known["bounds"]
-    if description["bounds"] != names:
-        raise ReleaseError("its bounds stand in other columns than a release's do")
-    words = readable(release, confidence, names | {"estimate": known["estimate"]})
-    cells = release.cells
+    if any(description.get(key) != known.get(key) for key in ("bounds", "columns")):
+        raise ReleaseError("its numbers stand in other columns than a release's do")
+    words = readable(release, confidence, names | {"estimate": next(iter(columns))})
+    domain, cells, labels = release.domain, release.cells, label_columns(release.domain)
+    check_schema(file, file_schema(label_fields(domain, cells, labels), columns, names), KEY, words)
     # Reading the labels finds damaged descriptions of columns, of which Arrow's own accessors would die.
-    if isinstance(cells, TableCells):
-        check_schema(file, file_schema(tables_file.fields(cells), columns, names), KEY, words)
-        tables_file.check_rows(file, cells)
+    if isinstance(cells, DenseCells):
+        check_labels(file, domain, [(column.name, column.axis, column.every()) for column in labels])
     else:
-        labels = label_columns(release.domain)
-        values = [column.every() for column in labels]
-        check_schema(file, file_schema(label_fields(labels, values), columns, names), KEY, words)
-        check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])
+        check_rows(file, domain, cells, labels)
     check_bytes(file, path)
     _check_sums(file, release, taken_names(release))
 

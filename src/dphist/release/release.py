@@ -168,8 +168,7 @@ class Release(Doors):
         """Write one Parquet file that any tool opens; whole or not at all.
 
         It has a row per cell: labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, the ends of the
-        cell's interval. What it is, in words, is in the file's metadata. From 2²⁴ cells on, bounds of estimates with
-        many digits are rounded outward, by at most 1/64 of how far the narrowest reaches.
+        cell's interval. What it is, in words, is in the file's metadata.
 
         Args:
             path: Where; what was there is replaced.

@@ -81,10 +81,6 @@ class WaveletNoise(NoiseErrors):
             below *= int(kind.max()) + 1
         return np.asarray(widths[which], dtype=np.float64)
 
-    def narrowest(self, confidence: float) -> float | None:
-        """The narrowest of all kinds."""
-        return None if self._alike is None else float(half_widths(self._alike[1], confidence).min())
-
     def spread(self, workload: Workload) -> Spread:
         """Give variance and largest draw for every box, many at a time."""
         law = laplace_if_bare(self.law)

@@ -120,19 +120,7 @@ class TableCells:
             for axis, place in zip(axes, found, strict=True):
                 places[axis, start - begin : stop - begin] = place
         for column in label_columns(self.domain):
-            here = places[column.axis]
-            if column.size <= rows.size:
-                values, index = column.every(), np.maximum(here, 0)
-            else:
-                # An attribute may have far more values than there are rows, most of them in no table at all.
-                used, index = np.unique(np.maximum(here, 0), return_inverse=True)
-                values, index = column.make(used.astype(np.int64)), index.reshape(-1).astype(np.int32)
-            index = as_arrow(index, missing=here < 0)
-            columns[column.name] = (
-                pa.DictionaryArray.from_arrays(index, values)
-                if pa.types.is_string(values.type)
-                else values.take(index)
-            )
+            columns[column.name] = column.rows(places[column.axis])
         return columns
 
     # ---- asking -----------------------------------------------------------------------------------------

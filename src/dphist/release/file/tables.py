@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,6 @@ from numpy.typing import NDArray
 from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
 from dphist.release.cells import TableCells
-from dphist.release.file.nothing_else import check_stated
-
-if TYPE_CHECKING:
-    import pyarrow
-    import pyarrow.parquet
-
-# Rows of one group of the file: a block of labels has a column for each of perhaps a hundred attributes.
-ROWS = 1 << 16
 
 
 def described(cells: TableCells) -> dict[str, Any]:
@@ -65,25 +57,3 @@ def read_cells(domain: Domain, numbers: NDArray[Any], tables: Sequence[tuple[int
     if list(cells.order) != list(found):
         raise ReleaseError("its tables stand in another order than a release's do")
     return cells
-
-
-def fields(cells: TableCells) -> list[pyarrow.Field]:
-    """The label columns, the table's first, with their types."""
-    import pyarrow as pa
-
-    return [pa.field(name, column.type) for name, column in cells.label_rows(0, 0).items()]
-
-
-def check_rows(file: pyarrow.parquet.ParquetFile, cells: TableCells) -> None:
-    """Refuse a label that is not its cell's: dphist reads cells by their place, everybody else by their labels."""
-    names = [field.name for field in fields(cells)]
-    begin = 0
-    for group in range(file.num_row_groups):
-        table = file.read_row_group(group, columns=names)
-        check_stated(file, group, table)
-        end = begin + table.num_rows
-        for name, wanted in cells.label_rows(begin, end).items():
-            kind = getattr(wanted.type, "value_type", wanted.type)
-            if not table.column(name).combine_chunks().cast(kind).equals(wanted.cast(kind)):
-                raise ReleaseError("a label does not belong to its cell")
-        begin = end

@@ -18,23 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.model.domain import Domain
 from dphist.release.atomic import atomic, check_release_name
 from dphist.release.bounds import known_bounds
 from dphist.release.cells import SparseCells, TableCells
-from dphist.release.columns import (
-    Column,
-    along,
-    as_arrow,
-    axis_strides,
-    is_plain,
-    label_columns,
-    number_names,
-)
+from dphist.release.columns import as_arrow, axis_strides, label_columns, number_names
 from dphist.release.contents import Contents
 from dphist.release.file import sparse as sparse_file
 from dphist.release.file import tables as tables_file
 from dphist.release.file.description import FORMAT, KEY, pack, write_entry, write_guarantee, write_mechanism
+from dphist.release.file.labels import label_fields, label_rows
 from dphist.release.file.readable import readable
 from dphist.release.learned import as_lists, worth_keeping
 from dphist.release.sums import sum_columns
@@ -43,59 +35,53 @@ if TYPE_CHECKING:
     import pyarrow
 
 _ROWS = 1 << 20
-LARGE = 1 << 24
-"""From so many cells on, a file is not left to Arrow's encoder."""
+# Of more columns fewer rows are held at a time.
+_MANY = 16
 
 
 def save(release: Contents, path: str | PathLike[str], confidence: float) -> None:
     """Write the release whole or not at all."""
     check_release_name(Path(path))
     with atomic(Path(path)) as temporary:
-        if isinstance(release.cells, SparseCells):
-            sparse_file.write(release, release.cells, temporary, confidence)
-        else:
-            _write(release, temporary, confidence)
+        _write(release, temporary, confidence)
 
 
 def _write(release: Contents, path: Path, confidence: float) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    domain, cells, labels = release.domain, release.cells, label_columns(release.domain)
     description, columns = laid_out(release, confidence)
-    tables = release.cells if isinstance(release.cells, TableCells) else None
-    labels = label_columns(release.domain)
-    # Tables have the labels of their own cells: an attribute that stands in none of them may have any number.
-    known = [] if tables is not None else [column.every() for column in labels]
     names = description["bounds"]
-    words = readable(release, confidence, names | {"estimate": description["estimate"]})
-    fields = label_fields(labels, known) if tables is None else tables_file.fields(tables)
-    schema = file_schema(fields, columns, names).with_metadata(
+    words = readable(release, confidence, names | {"estimate": next(iter(columns))})
+    schema = file_schema(label_fields(domain, cells, labels), columns, names).with_metadata(
         {KEY: json.dumps(description).encode(), **words}
     )
-    size, step = release.cells.numbers.size, tables_file.ROWS if tables is not None else _ROWS
-    if size >= LARGE:
-        # Loaded here: few releases are so large.
-        from dphist.release.file import large
-
-        if large.suits(release, len(columns), labels, known):
-            large.write(release, path, confidence, schema, labels, known)
-            return
+    size, step = cells.numbers.size, _ROWS if len(schema) <= _MANY else _ROWS // _MANY
+    # Readers pass row groups over by the labels that a group has some of; of the other columns each has all kinds.
+    strides = axis_strides(domain)
+    telling = [each.name for each in labels if step < min(size, strides[each.axis] * each.size)]
     with (
-        pq.ParquetWriter(path, schema, compression="zstd") as writer,
+        pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            write_statistics=telling,
+            write_page_checksum=True,
+            # Of more different numbers a list of them takes longer and more room than they do.
+            dictionary_pagesize_limit=1 << 16,
+        ) as writer,
         _one_ahead(writer.write_table, size > step) as write,
     ):
         for begin in range(0, size, step):
             end = min(begin + step, size)
-            if tables is not None:
-                arrays = list(tables.label_rows(begin, end).values())
-            else:
-                arrays = _label_arrays(release.domain, labels, known, begin, end)
-            # In the order of the schema: the estimate, its bounds, then what else was measured.
             ends = [
                 as_arrow(each, missing=np.isnan(each))
                 for each in known_bounds(release, begin, end, confidence)
             ]
+            # In the order of the schema: the estimate, its bounds, then what else was measured.
             numbers = [as_arrow(values[begin:end]) for values in columns.values()]
+            arrays = label_rows(domain, cells, labels, begin, end).values()
             write(pa.Table.from_arrays([*arrays, numbers[0], *ends, *numbers[1:]], schema=schema))
 
 
@@ -122,32 +108,12 @@ def _one_ahead(write: Callable[[Any], None], several: bool) -> Iterator[Callable
         finish()
 
 
-def _label_arrays(
-    domain: Domain, labels: list[Column], known: list[Any], begin: int, end: int
-) -> list[pyarrow.Array]:
-    """The labels of some cells of a domain, in C order."""
-    import pyarrow as pa
-
-    strides, arrays = axis_strides(domain), []
-    for column, values in zip(labels, known, strict=True):
-        if is_plain(values):
-            # Arrow's own functions take longer to load than a small release to write.
-            arrays.append(as_arrow(along(np.from_dlpack(values), strides[column.axis], begin, end)))
-            continue
-        cells = np.arange(domain.shape[column.axis], dtype=np.int32)
-        place = as_arrow(along(cells, strides[column.axis], begin, end))
-        arrays.append(
-            pa.DictionaryArray.from_arrays(place, values)
-            if pa.types.is_string(values.type)
-            else values.take(place)
-        )
-    return arrays
-
-
 def laid_out(
     release: Contents, confidence: float, *, packed: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a release, and the columns of numbers that go with it; answers left out unless ``packed``."""
+    if isinstance(release.cells, SparseCells):
+        return sparse_file.laid_out(release, release.cells, confidence)
     names = number_names(release.domain, "measured")
     flat = release.cells.numbers
     measured: list[NDArray[Any]] = []
@@ -210,19 +176,6 @@ def taken_names(release: Contents) -> set[str]:
     """The names of all columns but those of sums."""
     labels = label_columns(release.domain)
     return {column.name for column in labels} | set(number_names(release.domain).values())
-
-
-def label_fields(labels: list[Column], known: list[Any]) -> list[pyarrow.Field]:
-    """The label columns with their types."""
-    import pyarrow as pa
-
-    return [
-        pa.field(
-            column.name,
-            pa.dictionary(pa.int32(), values.type) if pa.types.is_string(values.type) else values.type,
-        )
-        for column, values in zip(labels, known, strict=True)
-    ]
 
 
 def file_schema(
