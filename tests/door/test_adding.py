@@ -82,6 +82,8 @@ def test_a_model_is_fitted_anew_to_old_and_new_tables(epsilon):
     noise = Noise(Keystream.for_tests(2))
     more: Any = added_release(release, records, ((4, 5, 6),), Budget.of(50), noise=noise)
     more.verify()
+    assert release.note.startswith("No pair") == (epsilon == "1/20")
+    assert "No pair" not in more.note
     exact = records.tables([(4, 5, 6)])[0]
     assert 0.5 * np.abs(more.cells.tables[(4, 5, 6)] - exact).sum() < 0.2 * exact.sum()
     again: Any = added_release(more, records, ((7, 8),), Budget.of(50), noise=noise)

@@ -141,7 +141,7 @@ def test_least_squares_does_not_answer_where_it_has_more_noise_than_there_are_re
     domain = Domain([Ordinal(name, range(n)) for name, n in zip("xyz", (16, 16, 8), strict=True)])
     histogram = Histogram(domain, np.ones(domain.shape, dtype=np.int64))
     shares = Fraction(32, 100), Fraction(32, 100), Fraction(30, 100), Fraction(6, 100)
-    product = Marginals(tables=((0,), (1,), (2,), (0, 1, 2)), shares=shares, estimator="chance")
+    product = Marginals(tables=((0,), (1,), (2,), (0, 1, 2)), shares=shares, estimator="weighed")
     boxes = Workload.random(domain, 200, seed=1)
     # By a mean alone sums of some 128 cells seem to be biased with this noise; the cube's own are off by thousands.
     monkeypatch.setattr(tablenoise, "_SURE", 0.0)

@@ -66,7 +66,7 @@ def test_the_choice_follows_what_is_asked_and_is_explained(workload, chosen):
     assert chosen.__name__.lower() in reason
     note = run(Auto(), counts, 1, seed=1, workload=workload).note
     # With a first look at hand the forecast is another one, and for single cells who measures.
-    assert note.startswith(reason.split(",")[0])
+    assert reason.split(",")[0].lower() in note.lower()
     assert note.endswith(".")
 
 
@@ -347,8 +347,7 @@ def test_cells_of_two_attributes_that_are_no_plane_are_looked_at_first():
     chance = np.rint(8_000 * np.outer(wards, np.full(24, 1 / 24))).astype(np.int64)
     found: Any = run(Auto(), Histogram(table, chance), "1/10", workload=Workload.cells(table), seed=2)
     # They go together by chance, of which tables of one attribute tell all.
-    assert {(0,), (1,)} <= set(found.made_by.chosen.tables)
-    assert found.made_by.chosen.estimator == "chance"
+    assert found.made_by.chosen.tables == ((0,), (1,))
     assert found.made_by.look.blocks
     own = np.zeros((60, 24), dtype=np.int64)
     own[np.arange(60), np.arange(60) % 24] = 5_000

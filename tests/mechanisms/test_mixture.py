@@ -84,6 +84,10 @@ def test_what_is_measured_follows_what_the_budget_can_see(budget, dependence, ro
     held = records(rows, dependence, shape)
     release = released(held, budget)
     assert how in release.note
+    said = (
+        "No pair of columns was measured: the budget is too small. Numbers about pairs assume independence."
+    )
+    assert release.note.startswith(said) == release.describe().endswith(said) == (how == SINGLE)
     assert release.transcript.spent() <= budget.amount
     release.verify()
     if how == RICH:

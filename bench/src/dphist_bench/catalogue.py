@@ -84,6 +84,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "widerule": "mixture beside the better of independence and residual tables: a matrix from three generators",
         "sums": "sums, means and ratios: coverage, range sums beside sums per cell, bounds learned privately",
         "coverage": "how often intervals hold the truth and how wide they are, case by case; with --page, a page",
+        "tables": "how often intervals hold in each table of one and two attributes, and in each cell; --data",
         "doors": "how often intervals hold wherever they are printed: means, quantiles, groups, wide tables, measures",
         "rare": "how often the interval of a value that seven people have holds them, over a hundred releases",
         "forecasts": "what `dphist plan` says beside the error measured: visits, vectors, with --data the census cube",

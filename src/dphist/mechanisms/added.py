@@ -24,6 +24,7 @@ from dphist.mechanisms.residuals import Residuals, announced, asked_ranges, meas
 from dphist.mechanisms.wide.fit import publish_near
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.domain import Domain
+from dphist.model.phrases import UNPAIRED
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.records import PrivateRecords
@@ -106,7 +107,8 @@ class Added:
         errors = noise_after(old, further)
         residuals = errors.residuals
         asked = sorted({*known.tables, *(inner for axes in wanted for inner in subsets(axes))})
-        note = f"{known.note}; {len(wanted)} further {'table was' if len(wanted) == 1 else 'tables were'} added later"
+        before = known.note.removeprefix(f"{UNPAIRED} ")
+        note = f"{before}; {len(wanted)} further {'table was' if len(wanted) == 1 else 'tables were'} added later"
         if not isinstance(known.model, PublishedModel | LaterModel):
             settled = agreeing(shape, asked, residuals.table)
             return TableEstimate(settled, errors, note)

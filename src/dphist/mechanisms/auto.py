@@ -18,6 +18,7 @@ from dphist.mechanisms.choosing.words import beside, in_detail
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain
+from dphist.model.phrases import UNPAIRED
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.records import PrivateRecords
@@ -105,10 +106,14 @@ class Auto:
 
     def _said(self, reason: str | None, note: str) -> str:
         """The choice in words, and what was made of it: a release is believed the first, in few plain words."""
+        rest = note.removeprefix(f"{UNPAIRED} ")
+        if unpaired := rest != note:
+            rest = rest[0].lower() + rest[1:]
         if reason is not None:
-            return reason + in_detail(note)
+            said = reason + in_detail(rest)
+            return f"{UNPAIRED} {said[0].upper()}{said[1:]}" if unpaired else said
         # The second is how reasons of earlier versions end.
-        ends = [end for end in (in_detail(note), f"; {note}.") if self.why.endswith(end)]
+        ends = [end for end in (in_detail(rest), f"; {rest}.") if self.why.endswith(end)]
         plain = ends and self.why.isprintable() and len(self.why) - len(ends[0]) <= _LONGEST_REASON
         return self.why if plain else note
 
@@ -152,7 +157,7 @@ class Auto:
         asked = any(part.kind == "marginals" for part in told)
         reason = (
             f"{self._why_wide(data)}, so "
-            f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are measured"
+            f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are published"
         )
         if self.guaranteed:
             from dphist.mechanisms.residuals import Residuals

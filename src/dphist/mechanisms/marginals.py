@@ -87,14 +87,12 @@ class Marginals:
         shares: What each table costs; they sum to 1. Equal unless told.
         nonnegative: Whether to fit a cube without negative cells; without, it is plain least squares, which sums of
             signed values need.
-        estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. The others move each
-            table towards what the smaller ones inside it suggest, as far as noise explains the difference, and have
-            intervals about that: ``"weighed"`` as tables tell each other how far they depart, all of it weighed against
-            what sampling alone makes, both then set against the cube's cells
-            (`dphist.inference.tables.reconciling`); ``"chance"`` is weighed, but the cube, of which little was
-            measured, gives way to its tables by the size of cells alone. A cube of three attributes or more that is
-            weighed and was measured alone is read as `Posterior` reads it if only tall cells hold anything
-            (`dphist.inference.neighbours.lowcells`).
+        estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. ``"weighed"`` moves
+            each table towards what the smaller ones inside it suggest, as far as noise explains the difference, and has
+            intervals about that: as tables tell each other how far they depart, all of it weighed against what sampling
+            alone makes, both then set against the cube's cells (`dphist.inference.tables.reconciling`). A cube of three
+            attributes or more that was measured alone is then read as `Posterior` reads it if only tall cells hold
+            anything (`dphist.inference.neighbours.lowcells`).
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -106,7 +104,7 @@ class Marginals:
     tables: tuple[Axes, ...] | None = None
     shares: tuple[Fraction, ...] | None = None
     nonnegative: bool = True
-    estimator: Literal["plain", "weighed", "chance"] = "plain"
+    estimator: Literal["plain", "weighed"] = "plain"
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -140,9 +138,7 @@ class Marginals:
             return replace(found, note=f"{note}; only tall cells hold anything, so each was {found.note}")
         if self.estimator == "plain":
             return Estimate(fit_cube(measured, ordered_axes(data)), TableNoise(measured), note)
-        reconcile = self.estimator != "chance"
-        ordered = _neighbours(data.domain) if reconcile else None
-        cube, shrunk = shrunk_cube(measured, ordered_axes(data), reconcile=reconcile, ordered=ordered)
+        cube, shrunk = shrunk_cube(measured, ordered_axes(data), ordered=_neighbours(data.domain))
         return Estimate(cube, TableNoise(measured, cube, shrunk), note)
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
@@ -215,18 +211,17 @@ def shrunk_cube(
     measured: MeasuredTables,
     lines: Axes = (),
     *,
-    reconcile: bool,
     ordered: tuple[bool, ...] | None = None,
 ) -> tuple[FloatArray, Shrunk | None]:
     """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
 
     What that leaves to doubt comes with it, where the cube itself was measured. Tables of as many attributes tell
-    together how far they depart from what smaller ones suggest, and that is weighed against not at all. With
-    ``reconcile`` tables and cells are set against each other (`dphist.inference.tables.reconciling`). Values of the
-    attributes in ``lines`` follow one another. Of attributes that are not ``ordered`` values have no neighbours: blocks
-    of tables of two attributes have one category each (`_blocked`), and so have sums that are checked if these are all
-    there are. Blocks of the cube beyond these have several: by single categories intervals were up to 1.3 times as
-    wide, and errors the same.
+    together how far they depart from what smaller ones suggest, and that is weighed against not at all. Then tables and
+    cells are set against each other (`dphist.inference.tables.reconciling`). Values of the attributes in ``lines``
+    follow one another. Of attributes that are not ``ordered`` values have no neighbours: blocks of tables of two
+    attributes have one category each (`_blocked`), and so have sums that are checked if these are all there are. Blocks
+    of the cube beyond these have several: by single categories intervals were up to 1.3 times as wide, and errors the
+    same.
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -267,20 +262,14 @@ def shrunk_cube(
     cube = rake(cube, targets, min(rounds, 3) if whole else rounds, _CLOSE * noise)
     if not whole:
         return cube, None
-    found = better({every: (measured.table(every), cube)}, sized=reconcile)[every]
+    found = better({every: (measured.table(every), cube)}, sized=True)[every]
     order = max((len(axes) for axes in wanted), default=0)
-    if reconcile:
-        # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
-        # cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
-        whole_alone: dict[Axes, FloatArray] = {(): np.asarray(settled[()])}
-        targets = whole_alone if _alone(measured) else lean(measured, settled, wanted, found, follows)
-        doubt = left[0] + _NEVER_SURE * cube
-        found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
-        return found, Shrunk(measured, found, order, doubts, reconciled=True, ordered=checked)
-    variance = measured.cell_variance(every)
-    # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
-    found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
-    found = rake(found, targets, rounds, _CLOSE * noise)
+    # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
+    # cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
+    whole_alone: dict[Axes, FloatArray] = {(): np.asarray(settled[()])}
+    targets = whole_alone if _alone(measured) else lean(measured, settled, wanted, found, follows)
+    doubt = left[0] + _NEVER_SURE * cube
+    found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
     return found, Shrunk(measured, found, order, doubts, ordered=checked)
 
 

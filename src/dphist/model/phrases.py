@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 
+UNPAIRED = (
+    "No pair of columns was measured: the budget is too small. Numbers about pairs assume independence."
+)
+"""What is said first of a release of single columns to whoever asks about several."""
+
 _THINGS = "attribute|bin|block|cell|group|pair|part|question|record|row|table|total|value"
 _ONE_OF_MANY = re.compile(rf"(?<![\d.,])1 ({_THINGS})s\b( (?:were|are)\b)?")
 _OF_ONE = {" were": " was", " are": " is", None: ""}

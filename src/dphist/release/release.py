@@ -15,6 +15,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.intervals import read_confidence
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
+from dphist.model.phrases import UNPAIRED
 from dphist.release.about import About
 from dphist.release.cells import DenseCells
 from dphist.release.doors import Doors
@@ -256,7 +257,8 @@ class Release(Doors):
         """Say in a line what is released, what is promised, and who made it.
 
         Returns:
-            Attributes with their sizes, the guarantee and the mechanism.
+            Attributes with their sizes, the guarantee and the mechanism; and, if so, that no pair was measured though
+            pairs were asked for.
 
         Example:
             >>> import dphist, numpy as np
@@ -274,7 +276,8 @@ class Release(Doors):
             names = ", ".join(dict.fromkeys(sums.measure.name for sums in self.sums))
             more = f"{more}, sums of {names}" if more else f"sums of {names}"
         held = f"{cells}, {more}" if more else cells
-        return f"{held}; {self.guarantee.describe()}; {show(self.mechanism)}"
+        said = f"{held}; {self.guarantee.describe()}; {show(self.mechanism)}"
+        return f"{said}. {UNPAIRED}" if self.note.startswith(UNPAIRED) else said
 
 
 def _nonnegative_step(total: float | None) -> str:

@@ -24,6 +24,11 @@ FloatArray = NDArray[np.float64]
 ADULT = ("age", "workclass", "education", "sex", "salary", "marital_status", "race", "relationship")
 # A cube takes the first so many of them; with more than five, age has bins of ten years: cells stay countable.
 ADULT_CUBES = (3, 4, 5, 6, 7, 8)
+# Attributes of the cubes of the census excerpt.
+EXCERPT = (
+    ("AGEP", "SEX", "MSP", "EDU", "OWN_RENT"),
+    ("PUMA", "RAC1P", "HOUSING_TYPE", "PINCP_DECILE", "DREM"),
+)
 _FINE_AGE = 5
 
 
@@ -145,7 +150,7 @@ def cubes(folder: Path | None, *, quick: bool, smallest: int = 3, largest: int =
             yield Data(f"Adult, {count} attributes", "cube", adult_cube(path, count))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _records(path: Path) -> list[dict[str, str]]:
     with path.open() as file:
         return list(csv.DictReader(file))
@@ -161,14 +166,32 @@ def adult_cube(path: Path, count: int) -> Histogram:
     Returns:
         The cube; from six attributes on age has bins of ten years.
     """
+    return _cube(path, ADULT[:count], "age", 10 if count > _FINE_AGE else 1)
+
+
+def excerpt_cubes(folder: Path) -> Iterator[tuple[str, Histogram]]:
+    """Counts of a census excerpt whose attributes depend strongly: children have no schooling and no income.
+
+    Args:
+        folder: Where the excerpt lies in ``crc``.
+
+    Yields:
+        A name and a cube.
+    """
+    path = folder / "crc" / "massachusetts" / "ma2019.csv"
+    for names in EXCERPT:
+        yield f"excerpt, {len(names)} attributes", _cube(path, names, "AGEP", 1)
+
+
+def _cube(path: Path, names: tuple[str, ...], ordered: str, step: int) -> Histogram:
+    """Count records by some of their columns, of which one is an age."""
     rows = _records(path)
     attributes: list[Ordinal | Nominal] = []
     columns = []
-    for name in ADULT[:count]:
-        if name == "age":
-            step = 10 if count > _FINE_AGE else 1
-            attributes.append(Ordinal("age", range(100 // step)))
-            columns.append([int(row["age"]) // step for row in rows])
+    for name in names:
+        if name == ordered:
+            attributes.append(Ordinal(name, range(100 // step)))
+            columns.append([int(row[name]) // step for row in rows])
         else:
             values = sorted({row[name] for row in rows})
             attributes.append(Nominal(name, values))

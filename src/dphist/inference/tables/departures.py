@@ -31,7 +31,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes, MeasuredTables, centred
+from dphist.inference.tables.measured import Axes, MeasuredTables
 from dphist.kernels.summed_area import running_sums, sums_between
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.workload import Workload
@@ -48,11 +48,6 @@ _LEAST = 1.21
 _WORTH = 16.0
 # What is learned is a mean over the cube: places differ.
 _RESERVE = 1.44
-# How far a table may depart from a product, as a part of its noise's variance, all as likely at first; it is never said
-# to depart by less than a tenth, and where what was measured was followed it is off by twice what that leaves to doubt.
-# With fewer degrees of freedom than the last nothing is said.
-_DEPARTS, _NEVER_LESS, _FOLLOWED = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]), 0.1, 2.0
-_FREE = 20
 # Sizes of boxes, in powers of two, are told apart by threes; of fewer boxes, or of so large ones, nothing is learned.
 _APART, _FEWEST, _ROOM = 3, 20, 4.0
 # Squares of a sum of noise scatter by this many times their squared mean (2 if normal, 5 for one Laplace draw); boxes
@@ -109,7 +104,6 @@ class Shrunk:
         counts: The published cube.
         order: Tables of up to so many attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
-        reconciled: Whether tables and cells were set against each other (`dphist.inference.tables.reconciling`).
         ordered: For every attribute whether its values have neighbours; all of them unless told.
     """
 
@@ -117,7 +111,6 @@ class Shrunk:
     counts: FloatArray
     order: int
     tables: Mapping[Axes, Departures]
-    reconciled: bool = False
     ordered: tuple[bool, ...] | None = None
 
     def squares(self, low: IntArray, high: IntArray) -> FloatArray:
@@ -125,7 +118,7 @@ class Shrunk:
         exact, shrunk, plain = self._parts(low, high)
         found = _LEAST * exact
         for axes, each in shrunk.items():
-            found += self._times[axes] * each if self._worth(axes) else self._left(axes, each, plain[axes])
+            found += self._times[axes] * each if self._worth(axes) else _LEAST * plain[axes]
         return found
 
     def _worth(self, axes: Axes) -> bool:
@@ -134,38 +127,6 @@ class Shrunk:
             return True
         mean = self.tables[axes].sums[0].flat[-1] / self.measured.cells_in(axes)
         return bool(_WORTH * self._times[axes] * mean < self.measured.cell_variance(axes))
-
-    def _left(self, axes: Axes, shrunk: FloatArray, noise: FloatArray) -> FloatArray:
-        """What is left of a table of which little was gained: its noise, or how far it may depart from a product.
-
-        Not where tables and cells were set against each other, which was not measured; nor where few degrees of freedom
-        tell nothing of it.
-        """
-        if self.reconciled or math.prod(self.measured.shape[axis] - 1 for axis in axes) < _FREE:
-            return _LEAST * noise
-        departs = max(_RESERVE * self._departs[axes], _NEVER_LESS) * noise
-        return np.minimum(_LEAST * noise, np.maximum(_FOLLOWED * shrunk, departs))
-
-    @cached_property
-    def _departs(self) -> dict[Axes, float]:
-        """How far tables of which only the cube speaks depart from what is published beyond their margins."""
-        return {axes: self._departing(axes) for axes in self._alone if axes != self.measured.everything}
-
-    def _departing(self, axes: Axes) -> float:
-        """How far a table departs from what is published beyond its margins, as a part of its noise's variance.
-
-        Its squares, in units of the noise's variance, have as many degrees of freedom as it has cells beyond its
-        margins: e ÷ (1 + τ) is χ² of k if it departs by a variance of τ. Each table speaks for itself: one that departs
-        among many that do not would else be taken for one of them.
-        """
-        others = tuple(axis for axis in self.measured.everything if axis not in axes)
-        published = self.counts.reshape(self.measured.shape).sum(axis=others)
-        apart = centred(self.measured.table(axes) - published)
-        energy = float((apart * apart).sum()) * self.measured.weight(self._cube, axes)
-        freedom = math.prod(self.measured.shape[axis] - 1 for axis in axes)
-        log = -0.5 * (freedom * np.log1p(_DEPARTS) + energy / (1.0 + _DEPARTS))
-        chance = np.exp(log - log.max())
-        return float(chance @ np.minimum(_DEPARTS, _LEAST) / chance.sum())
 
     @cached_property
     def _cube(self) -> int:

@@ -27,11 +27,10 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 # Shrunk cells merely follow the measured ones if they depart by less than this part of their variance; and a sum of
-# them departs too far from so many variances on. Cells that were reconciled with tables have better sums: of eight
-# made-up cubes whose cells depart by 0.5 to 0.9 of it least squares has 0.98 to 1.47 of their error on two-way tables
-# and boxes (0.89 on boxes of one of 269 records), of six whose cells depart by less 0.87 to 1.06.
-_FOLLOWING, _FAR = 0.75, 36.0
-_FOLLOWING_RECONCILED = 0.5
+# them departs too far from so many variances on. Of eight made-up cubes whose cells depart by 0.5 to 0.9 of it least
+# squares has 0.98 to 1.47 of their error on two-way tables and boxes (0.89 on boxes of one of 269 records), of six
+# whose cells depart by less 0.87 to 1.06.
+_FOLLOWING, _FAR = 0.5, 36.0
 # Published sums depart from unbiased ones by those ones' noise and their own errors: if that is r times the noise, in
 # squares, their own are r − 1 of it, and worse than the noise from 2 on. A few boxes tell r; so a little more.
 _BIASED = 2.5
@@ -92,7 +91,7 @@ class TableNoise(LeastSquaresNoise):
         departs = (plain - summed) ** 2 > _FAR * noise
         departs |= self._biased[_magnitude(workload.cells_in_each, self._biased.size)]
         known = ~(np.isnan(plain) | np.isnan(noise))
-        # A cube that a product keeps little for may have far more noise than there are records.
+        # A cube of which little was measured may have far more noise than there are records.
         known &= noise < np.maximum(summed, self._most(workload) - summed) ** 2
         return np.asarray(known & (workload.cells_in_each > 1) & (self._follows | departs), dtype=np.bool_)
 
@@ -160,9 +159,7 @@ class TableNoise(LeastSquaresNoise):
         if self.counts is None or every not in self.tables.axes:
             return False
         apart = self.tables.table(every) - self.counts.reshape(self.tables.shape)
-        reconciled = self.shrunk is not None and self.shrunk.reconciled
-        part = _FOLLOWING_RECONCILED if reconciled else _FOLLOWING
-        return float((apart * apart).mean()) < part * self.tables.cell_variance(every)
+        return float((apart * apart).mean()) < _FOLLOWING * self.tables.cell_variance(every)
 
     @cached_property
     def _biased(self) -> BoolArray:

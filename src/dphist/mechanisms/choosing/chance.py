@@ -1,4 +1,4 @@
-"""Whether a cube is left to chance: tables of one attribute with nearly all of the budget, and their product.
+"""Whether a cube is left to chance: tables of one attribute with the whole budget, and their product.
 
 Where attributes go together by chance nothing can be closer to a cube than the product of its tables of one attribute,
 each measured with all that the others leave. How far pairs are from chance (*dependence* δ, the root mean square of
@@ -152,7 +152,7 @@ def outlook(
     def mean(squares: FloatArray) -> FloatArray:
         return np.asarray(np.exp(0.5 * np.log(np.maximum(squares, 1e-24)) @ weights / weights.sum()))
 
-    low = np.array(forecaster.singles(announced=bool(announced)).forecast.errors) ** 2
+    low = np.array(forecaster.singles().forecast.errors) ** 2
     cells, orders, adds = forecaster.beyond()
     product = mean(low + _held(found, cells, orders) @ adds.T)
     others = np.full(product.size, other)
@@ -200,15 +200,14 @@ def look_at_pairs(
     return look, *look.further(data, seen)
 
 
-def product_of(forecaster: Forecaster, *, announced: bool = False) -> Marginals:
-    """Tables of one attribute with nearly all of the budget, and the cube, so that every answer has an interval.
+def product_of(forecaster: Forecaster) -> Marginals:
+    """Tables of one attribute with the whole budget: of larger ones there are bounds.
 
     Args:
         forecaster: Knows what will be asked, of what shape and with what noise.
-        announced: Whether larger tables were announced, for which they stand.
 
     Returns:
         The mechanism.
     """
-    plan = forecaster.singles(announced=announced)
-    return Marginals(tables=plan.tables, shares=plan.shares, estimator="chance")
+    plan = forecaster.singles()
+    return Marginals(tables=plan.tables, shares=plan.shares, estimator="weighed")

@@ -24,6 +24,7 @@ from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Ordinal
+from dphist.model.phrases import UNPAIRED
 from dphist.model.workload import Kind
 from dphist.private.gate import PrivateCounts
 
@@ -138,10 +139,13 @@ class _Way:
 
 
 def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
-    """What chance is expected to lose; nothing where blocks were seen to depend on each other, or nobody looked."""
+    """What chance is expected to lose; nothing where blocks or pairs were seen to depend, or nobody looked."""
     if seen.records is None or (seen.dependence is None and not other.pairs):
         return None
     if seen.dependence is not None and seen.dependence > _NOT_BY_CHANCE:
+        return None
+    if not other.pairs and seen.apart is not None and seen.doubt is not None and seen.apart > seen.doubt:
+        # The mean over all pairs says little of a strong one.
         return None
     if sum(size > 1 for size in other.forecaster.shape) < 2:
         # An attribute of one value goes together with nothing.
@@ -152,9 +156,9 @@ def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
 def _product(other: _Way, seen: Glimpse, found: ByChance, said: str) -> tuple[Mechanism, str]:
     best_other, product = found.expected
     return (
-        product_of(other.forecaster, announced=bool(other.pairs)),
-        f"{said}, and noise would hide how attributes depend on each other, so single attributes are measured "
-        f"(marginals) and put together as if they were independent: "
+        product_of(other.forecaster),
+        f"{UNPAIRED} {said[0].upper()}{said[1:]}, and noise would hide how attributes depend on each other, so single "
+        f"attributes are measured (marginals) and put together as if they were independent: "
         f"{beside(product, ('larger tables or blocks', best_other), records=seen.records or 0.0, though=RISKS_LESS)}",
     )
 

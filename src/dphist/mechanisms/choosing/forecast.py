@@ -48,12 +48,6 @@ _GRID, _LEAST = 1000, 4
 # have half the width that a share of 0.05 gives, and no kind of question is off by more than 1.01 of what it was; with
 # 0.3 they have a third, and boxes are off by 1.06.
 _CUBE = 0.15
-# The same beside tables of one attribute alone, if a sum of half of all cells' noise is so large a part of all records
-# that their bounds say more of a cell than its noise: intervals are as wide with less.
-_CUBE_OF_FEW, _FEW = 0.06, 40.0
-# The same beside tables of one attribute that stand for announced ones: who announced tables wants their intervals, and
-# those of a product stand on the cube alone.
-_CUBE_OF_TABLES = 0.3
 # How uneven a residual is taken to be, as a part of its mean.
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 # The same for every attribute more, by the root of how far attributes depend on each other: so many times that, and at
@@ -238,29 +232,23 @@ class Forecaster:
             Known(inside, orders.astype(np.float64), adds, drawn.precision(parts), blocks),
         )
 
-    def singles(self, *, announced: bool = False) -> Plan:
-        """Tables of one attribute that share nearly all, and the cube with the rest: what their noise alone is.
-
-        If larger tables were ``announced`` the cube keeps more, for their intervals.
-        """
-        every = tuple(range(len(self.shape)))
-        some: list[Axes] = [*((axis,) for axis in every if self.shape[axis] > 1), every]
-        about: list[Axes] = [(), *some[:-1]]
+    def singles(self) -> Plan:
+        """Tables of one attribute that share everything: what their noise alone is."""
+        some: list[Axes] = [(axis,) for axis, size in enumerate(self.shape) if size > 1]
+        about: list[Axes] = [(), *some]
         cells = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in some])
-        inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
+        inside = np.append(1.0, cells)
         speaks = np.array([[float(set(a) <= set(table)) for table in some] for a in about])
         speaks *= inside[:, None] / (cells * float(self.law.variance))
         place, blocks, adds = self._by_blocks(about, self._needs(about, inside)[0])
         inside, speaks = inside[place], speaks[place]
         orders = np.array([len(about[each]) for each in place])
-        few = (self.records or 0.0) < _FEW * math.sqrt(float(self.law.variance) * cells[-1])
-        least = _CUBE_OF_FEW if few else _CUBE_OF_TABLES if announced else _CUBE
         held, chances = self._priors(inside, orders, blocks=blocks)
-        problem = Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, least)
-        shares = problem.best([len(axes) for axes in some], alone=False)
+        problem = Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, 0.0)
+        shares = problem.best([1] * len(some), alone=False)
         # Noise of a table counts by how even the others are: as if they were, and as if one value held nearly all.
-        uneven = cells[:-1] ** (1.0 / 3.0)
-        shares[:-1] = (shares[:-1] + (1.0 - shares[-1]) * uneven / uneven.sum()) / 2.0
+        uneven = cells ** (1.0 / 3.0)
+        shares = (shares + uneven / uneven.sum()) / 2.0
         counts = np.maximum(np.floor(shares * _GRID), 1.0).astype(np.int64)
         counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
         drawn = self._drawn(problem, counts / _GRID)

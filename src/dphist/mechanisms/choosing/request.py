@@ -285,12 +285,24 @@ class Request:
         )
 
     @cached_property
+    def along(self) -> tuple[int, ...]:
+        """Axes whose ranges inside announced tables are better served by blocks than by cells added up."""
+        workload, domain = self.data.workload, self.data.domain
+        if workload is None or domain is None or not workload.ranges or self.kind != "marginals":
+            return ()
+        from dphist.mechanisms.wide.ranges import plan_axes
+
+        return tuple(plan_axes(domain, workload.ranges, gaussian=self.data.law().gaussian))
+
+    @cached_property
     def doubted_tables(self) -> tuple[Axes, ...]:
         """Announced tables of which chance may say more than noise leaves of them; none if that is out of question."""
         workload = self.data.workload
         told = workload is not None and workload.kind == "marginals" and self.kind == "marginals"
         small = self.data.domain is not None and self.data.parts == 1 and self.data.size <= LARGEST_SHRUNK
         if workload is None or not told or not small or self.guaranteed or len(self.data.shape) < _CUBE:
+            return ()
+        if self.along:
             return ()
         if self.nearly_exact is not None:
             return ()

@@ -157,6 +157,15 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     several = len(data.shape) > 1
     if request.tabular and request.nearly_exact is not None:
         return request.nearly_exact
+    if request.along:
+        from dphist.mechanisms.residuals import Residuals
+
+        names = ", ".join(data.domain.names[axis] for axis in request.along) if data.domain else ""
+        return (
+            Residuals(),
+            "tables of few attributes and ranges inside them will be asked for, so these are measured with blocks of "
+            f"all sizes along {names} (residuals)",
+        )
     if kind == "cells" and dependence is not None and records is not None:
         from dphist.mechanisms.choosing.cubes import single_cells
 

@@ -31,6 +31,7 @@ from dphist.mechanisms.wide.strength import (
 )
 from dphist.model.domain import Ordinal
 from dphist.model.law import NoiseLaw
+from dphist.model.phrases import UNPAIRED
 from dphist.private.gate import Noisy
 from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.tables import TableTotals
@@ -191,8 +192,8 @@ class ChosenPairs:
         rows = np.concatenate([near[(axis,)] / total for axis in range(len(shape))])
         model = MixtureModel(shape, np.ones(1), rows[:, None])
         note = (
-            "tables of one attribute were measured with the whole budget: it sees too little of pairs, or there was "
-            "too little to see; that attributes go together by chance alone is a guess"
+            f"{UNPAIRED} Tables of one attribute were measured with the whole budget: it sees too little of pairs, or "
+            "there was too little to see; that attributes go together by chance alone is a guess"
         )
         return publish_near(shape, self.asked, total, near, model, errors, note)
 
