@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -56,14 +57,14 @@ def test_of_threads_with_the_same_last_budget_one_wins(shared, tmp_path):
             assert (len(won), len(lost)) == (1, 3), outcomes
             assert book.spent(dataset) == 1
             assert [entry.status for entry in book.entries(dataset)] == ["opened"]
+            assert won[0].receipt is not None
             assert won[0].receipt[:2] == (dataset, book.entries(dataset)[0].id)
 
 
 def test_whoever_loses_has_drawn_no_noise(tmp_path, monkeypatch):
     """Check passes for everybody, then one pays: the others are refused at the gate, before the first draw."""
-    monkeypatch.setattr(
-        dphist.Ledger, "check", lambda *_, **__: None
-    )  # the race that the early look cannot see
+    # The race that the early look cannot see.
+    monkeypatch.setattr(dphist.Ledger, "check", lambda *_, **__: Fraction(1))
     with dphist.Ledger.open(tmp_path / "budget.db") as book:
         book.create("people", 1)
         dphist.publish(HISTOGRAM, epsilon=1, mechanism="s1", ledger=book, dataset="people")

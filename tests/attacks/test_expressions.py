@@ -110,8 +110,8 @@ def test_decimals_of_every_scale_are_the_same_floats() -> None:
     found = []
     for kind in (pa.decimal128(6, 2), pa.decimal128(38, 30)):
         table = ibis.duckdb.connect().create_table("t", pa.table({"x": pa.array(numbers, kind)}))
-        found.append(count(table, domain).counts)
-    assert np.array_equal(*found)
+        found.append(count(table, domain).counts.tolist())
+    assert found[0] == found[1]
 
 
 TOPS = ibis.memtable({"town": [1], "top": [10.0]})

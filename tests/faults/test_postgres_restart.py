@@ -140,7 +140,7 @@ def test_a_commit_whose_answer_is_lost_counts_as_spent_and_publishes_nothing(url
     with dphist.Ledger.open(url) as book:
         book.create("people", 3)
         with monkeypatch.context() as patch:
-            patch.setattr(dphist.Ledger, "check", lambda *_, **__: None)
+            patch.setattr(dphist.Ledger, "check", lambda *_, **__: Fraction(1))
             patch.setattr(PostgresStore, "_run", lost)
             patch.setattr(
                 Keystream, "take", lambda *_: pytest.fail("noise was drawn without an acknowledgement")
@@ -150,6 +150,7 @@ def test_a_commit_whose_answer_is_lost_counts_as_spent_and_publishes_nothing(url
         assert book.spent("people") == 1
         release = dphist.publish(HISTOGRAM, epsilon=1, ledger=book, dataset="people")
         assert book.spent("people") == 2
+        assert release.receipt is not None
         assert release.receipt[:2] == ("people", book.entries("people")[-1].id)
 
 

@@ -40,8 +40,9 @@ LINES = {
 def _theorem(counts, epsilon, seed):
     errors = run(AdaptiveTree(), counts.astype(np.int64), epsilon, seed=seed).errors
     assert isinstance(errors, PredictiveErrors)
-    assert isinstance(errors.theorem, PredictableTree)
-    return errors.theorem
+    theorem = errors.measured.theorem
+    assert isinstance(theorem, PredictableTree)
+    return theorem
 
 
 def _tree(counts, epsilon, seed):

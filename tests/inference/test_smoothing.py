@@ -21,8 +21,8 @@ def _errors(counts, epsilon):
         trees: list[MeasuredTree] = []
 
         class Kept(AdaptiveTree):
-            def grow(self, data, kept=None, grown=trees):
-                found = super().grow(data, kept)
+            def grow(self, data, grown=trees):
+                found = super().grow(data)
                 grown.append(found[0])
                 return found
 
@@ -80,8 +80,8 @@ def test_neighbours_of_a_nominal_attribute_are_none():
     trees = []
 
     class Kept(AdaptiveTree):
-        def grow(self, data, kept=None):
-            found = super().grow(data, kept)
+        def grow(self, data):
+            found = super().grow(data)
             trees.append(found[0])
             return found
 

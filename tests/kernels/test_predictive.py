@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +13,14 @@ from scipy import stats
 import dphist
 import dphist.inference.predictive.law as law_module
 from dphist.inference.predictive.engine import LEAST_CAUTION, Engine
-from dphist.inference.predictive.errors import PredictiveErrors, whole_counts
+from dphist.inference.predictive.errors import MeasuredCells, PredictiveErrors, whole_counts
 from dphist.inference.predictive.sparse import sparse_unevenness
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.halving import halve_cells
 from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.kernels.predictive.splits import _cut_normal, best_totals
 from dphist.kernels.predictive.ways import WAYS
+from dphist.model.law import NoiseLaw
 
 
 def _tree(shape, nodes):
@@ -253,8 +254,7 @@ def test_long_runs_of_cells_are_single_cells(shape):
     counts = rng.poisson(np.where(rng.random(shape) < 0.01, 40.0, 0.05))
     domain = dphist.Domain([dphist.Ordinal(f"a{i}", range(n)) for i, n in enumerate(shape)])
     release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/5", mechanism="adaptivetree")
-    # What lies inside of blocks is another matter.
-    errors: Any = replace(cast(Any, release._estimate.errors), distances=None)
+    errors: Any = release._estimate.errors
     begin, end = 1234, 1234 + (1 << 16)
     low = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)
     assert errors.engine.ask_run(0, 100) is None
@@ -335,8 +335,8 @@ def test_likeliest_counts_are_the_fewest_that_hold_enough(confidence):
 
 def test_single_cells_that_were_measured_have_the_fewest_counts_and_sums_do_not():
     counts = np.array([3.2, 0.1, 9.0])
-    cells = PredictiveErrors(lambda: Engine.of_cells(counts, 2.0), counts=counts)
-    deviation = (np.array([1.4, 0.05, 1.4]),) * 2
+    cells = PredictiveErrors(MeasuredCells(counts, NoiseLaw("laplace", 1)), counts)
+    deviation = np.array([1.4, 0.05, 1.4])
     alone = cells.whole(counts, deviation, np.ones(3), 0.95)
     sums = cells.whole(counts, deviation, np.full(3, 2.0), 0.95)
     assert (alone.high - alone.low < sums.high - sums.low).any()

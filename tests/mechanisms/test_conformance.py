@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def test_noise_is_all_of_the_error_only_where_its_author_says_so():
 def test_the_intervals_of_the_how_to_hold():
     code = re.search(r"```python\n(.*?)```", HOWTO.read_text(encoding="utf-8"), re.DOTALL)
     assert code is not None
-    made = {"__name__": "howto"}
+    made: dict[str, Any] = {"__name__": "howto"}
     exec(compile(code[1].replace("check_mechanism(Anchored())", ""), str(HOWTO), "exec"), made)  # noqa: S102
     domain = dphist.Domain([dphist.Ordinal("x", range(5))])
     truth = np.array([50, 60, 70, 80, 90])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import is_dataclass
 from fractions import Fraction
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, cast, get_args, get_origin
 
 import numpy as np
 import pyarrow as pa
@@ -164,7 +164,7 @@ def test_every_whole_number_says_how_large_it_may_be() -> None:
     """A file may come from anybody: `mixture(steps=2**61)` let whoever showed it wait for ever."""
     named = (entry.cls for entry in list_mechanisms().values())
     for cls in dict.fromkeys([*named, *map(at, (*CLASSES.values(), *INGREDIENTS.values()))]):
-        for option, hint in _hints(cls).items() if is_dataclass(cls) else ():
+        for option, hint in _hints(cast(Any, cls)).items() if is_dataclass(cls) else ():
             # Of a union its parts; what says how large it may be is one part.
             parts = (hint,) if get_origin(hint) is Annotated else (hint, *get_args(hint))
             assert int not in parts, f"{cls.__name__}.{option}: write Large, or Annotated[int, Most(…)]"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import numpy as np
 import pytest
@@ -141,9 +141,8 @@ def test_a_parameter_of_another_kind_is_refused_before_anything_is_paid(kind: ty
 @pytest.mark.parametrize("kind", [*QUERIES, *SCORES, *COSTS], ids=lambda kind: kind.__name__)
 def test_arrays_are_known_whatever_numpy_calls_them(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     """From NumPy 2.5 on, what `get_origin` gives for `NDArray[…]` is no class of arrays."""
-    told = questions.get_origin
     monkeypatch.setattr(
-        questions, "get_origin", lambda kind: "NDArray" if kind == questions.IntArray else told(kind)
+        questions, "get_origin", lambda kind: "NDArray" if kind == questions.IntArray else get_origin(kind)
     )
     for question, _ in {**QUERIES, **SCORES, **COSTS}[kind]:
         own_copy(question)

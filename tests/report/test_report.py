@@ -3,6 +3,7 @@
 import re
 import sys
 from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow
@@ -152,7 +153,7 @@ def test_the_budget_tree_adds_up_to_what_was_spent(mechanism):
 )
 def test_papers_for_boards_name_who_thought_of_a_mechanism(mechanism, first, year):
     """By their home alone quadtrees and grids were ours, and all presets those of whoever took them apart."""
-    words = mechanism_words(SimpleNamespace(mechanism=parse(mechanism)))["reference"]
+    words = mechanism_words(cast(Any, SimpleNamespace(mechanism=parse(mechanism))))["reference"]
     assert re.search(rf"[A-Z]\. {first}[,:].*{year}\.", words)
     assert words.startswith("dphist's own") == mechanism.startswith("auto")
 

@@ -21,6 +21,7 @@ import pytest
 from dphist import Domain, Histogram, Nominal, Ordinal, Unit, load, publish, rehearse
 from dphist.cli.showing import describe
 from dphist.errors import DomainError, QueryError, SourceError
+from dphist.model.domain.scales import Dates
 from dphist.model.domain.zones import turns
 from dphist.sources.count import count
 
@@ -95,6 +96,7 @@ def test_every_source_counts_a_moment_in_the_day_that_pythons_calendar_has(
 ) -> None:
     found = moments(zone, first, last)
     attribute = Ordinal("t", dates=(first, last, step), zone=zone)
+    assert isinstance(attribute.scale, Dates)
     expected = np.zeros(attribute.size, dtype=np.int64)
     for at in found:
         day = at.astimezone(ZoneInfo(zone)).date()
@@ -183,6 +185,8 @@ def test_a_zone_is_written_down_and_read() -> None:
     assert 'zone = "Europe/Berlin"' in domain.to_toml()
     assert "zone" not in Domain([plain]).to_toml()
     assert eval(repr(day)) == day  # noqa: S307
+    assert isinstance(day.scale, Dates)
+    assert isinstance(plain.scale, Dates)
     assert (day.scale.zone, plain.scale.zone) == ("Europe/Berlin", "UTC")
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dphist.errors import DomainError, InputError, QueryError
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.domain.scales import Dates
 from dphist.model.measure import Measure
 from dphist.model.workload import Workload
 
@@ -395,7 +396,8 @@ def test_every_day_lies_in_its_cell(day: dt.date, step: str) -> None:
     assert (cell >= 0) == inside
     if inside:
         assert attribute.index(day) == cell
-        assert attribute.scale.begin(cell) <= day < attribute.scale.begin(cell + 1)  # type: ignore[union-attr]
+        assert isinstance(attribute.scale, Dates)
+        assert attribute.scale.begin(cell) <= day < attribute.scale.begin(cell + 1)
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400)], ids=["above", "below"])

@@ -23,8 +23,8 @@ from dphist.errors import DomainError, DphistError, InputError
 from dphist.model.domain.words import attribute_from_words
 from dphist.model.schema import Schema
 from dphist.uses.starting import Start
-from dphist.web import serve
 from dphist.web.guard import Door
+from dphist.web.serve import _leading_to
 from dphist.web.start import create_start
 
 
@@ -373,7 +373,7 @@ def test_a_person_starts_in_a_browser(look, visits, tmp_path):
         for width, scheme, script in ((400, "light", False), (400, "dark", True), (1280, "light", True)):
             # The address opens once: each window has a start of its own.
             guarded.append(create_start(str(visits), tmp_path, Door(port=port, token="known")))  # noqa: S106
-            with serve._leading_to(address) as file:
+            with _leading_to(address) as file:
                 watched = look(file, width=width, scheme=scheme, script=script)
                 watched.page.wait_for_url(address)
             page = watched.page

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from dphist.extras import need
 from dphist.model.domain import Attribute, Nominal, Ordinal
+from dphist.model.domain.conditions import Span
 from dphist.model.domain.scales import Dates, Steps
 from dphist.model.phrases import visible
-from dphist.release.language import Span
 from dphist.report.cuts import Cuts
 
 if TYPE_CHECKING:

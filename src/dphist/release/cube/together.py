@@ -77,7 +77,8 @@ def _named(
     at = [line.labels[cell] if line.published else NOT_MEASURED for cell in cells]
     labels = {level: [f"{each:g}" for each in levels], name: at}
     place = np.arange(size, dtype=np.float64)
-    numbers, (least, most) = (place, (place, place)) if line.edges is None else (line.values, line.edges)
+    numbers = place if line.values is None else line.values
+    least, most = (place, place) if line.edges is None else line.edges
     value = numbers[cells] if line.published else np.full(levels.size, np.nan)
     if line.known:
         every = np.zeros(levels.size, dtype=np.int64), np.full(levels.size, size - 1)

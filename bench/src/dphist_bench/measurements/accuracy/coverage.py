@@ -169,7 +169,7 @@ def intervals(
     if guaranteed or not isinstance(errors, PredictiveErrors):
         return [errors.interval(workload, published, level, guaranteed=guaranteed) for level in LEVELS]
     boxes = by_question(workload)
-    deviation, cells = errors.deviations(*boxes, published), asked_cells(*boxes)
+    deviation, cells = np.sqrt(errors.squares(*boxes, published)), asked_cells(*boxes)
     return [errors.whole(published, deviation, cells, level) for level in LEVELS]
 
 
