@@ -12,6 +12,12 @@ const parameters = (change = {}) => {
   return new URLSearchParams(Object.entries(now).filter(([, value]) => value !== "" && value !== null && value !== undefined));
 };
 
+// Under a question that failed stands no answer: the last one is that of another.
+const problem = (said) => {
+  $("problem").textContent = said;
+  document.body.classList.toggle("failed", said !== "");
+};
+
 const ask = async (change) => {
   const turn = ++asked;
   document.body.classList.add("busy");
@@ -21,11 +27,11 @@ const ask = async (change) => {
     if (turn !== asked) return;  // A newer question overtook this one.
     if (!reply.ok) throw new Error(said.error);
     state = said;
-    $("problem").textContent = "";
+    problem("");
     show();
     history.replaceState(null, "", `/?${parameters()}`);
   } catch (error) {
-    if (turn === asked) $("problem").textContent = error.message;
+    if (turn === asked) problem(error.message);
   } finally {
     if (turn === asked) document.body.classList.remove("busy");
   }
