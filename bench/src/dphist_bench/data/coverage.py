@@ -180,7 +180,7 @@ def excerpt_cubes(folder: Path) -> Iterator[tuple[str, Histogram]]:
     """
     path = folder / "crc" / "massachusetts" / "ma2019.csv"
     for names in EXCERPT:
-        yield f"excerpt, {len(names)} attributes", _cube(path, names, "AGEP", 1)
+        yield f"excerpt, {names[0]} to {names[-1]}", _cube(path, names, "AGEP", 1)
 
 
 def _cube(path: Path, names: tuple[str, ...], ordered: str, step: int) -> Histogram:
