@@ -1,38 +1,96 @@
-"""What the custodian says on the command line stands in the file, and nothing else does."""
+"""What the custodian says of a release: each thing can be said at every way in, and is read at each way out."""
 
+import inspect
+import json
+from pathlib import Path
+
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import pytest
 from typer.testing import CliRunner
 
 import dphist
 from dphist.cli.commands import app
+from dphist.model.about import FACTS
+from dphist.release import About
+from dphist.report import write_dossier
+from dphist.uses import export
+
+ROOT = Path(__file__).parents[2]
+# A text for each that stands nowhere else.
+SAID = {name: f"said of {name} alone" for name in FACTS} | {"created": "2024-05-01"}
 
 
-def test_what_the_custodian_says_when_publishing_is_in_the_file(tmp_path):
-    pa.csv.write_csv(pa.table({"age": [30, 31, 31] * 50}), tmp_path / "people.csv")
-    (tmp_path / "people.toml").write_text(
+@pytest.fixture(scope="module")
+def room(tmp_path_factory):
+    """A release that everything is said of, by the command."""
+    place = tmp_path_factory.mktemp("said")
+    pa.csv.write_csv(pa.table({"age": [30, 31, 31] * 50}), place / "people.csv")
+    (place / "people.toml").write_text(
         '[[attribute]]\nname = "age"\nkind = "ordinal"\nrange = [30, 33]\n', encoding="utf-8"
     )
-    said = [
-        "--title",
-        "Ages",
-        "--publisher",
-        "City of Example",
-        "--licence",
-        "CC0-1.0",
-        "--contact",
-        "x@example.org",
-    ]
+    words = [word for name, text in SAID.items() for word in (f"--{name.replace('_', '-')}", text)]
     given = [
-        "publish", str(tmp_path / "people.csv"), "--schema", str(tmp_path / "people.toml"), "--epsilon", "1",
-        "-o", str(tmp_path / "out.parquet"), *said, "--release-version", "2",
+        "publish", str(place / "people.csv"), "--schema", str(place / "people.toml"), "--epsilon", "1",
+        "-o", str(place / "out.parquet"), *words,
     ]  # fmt: skip
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
-    about = dphist.load(tmp_path / "out.parquet").about
-    assert (about.title, about.publisher, about.licence) == ("Ages", "City of Example", "CC0-1.0")
-    assert (about.contact, about.version) == ("x@example.org", "2")
-    words = pq.read_schema(tmp_path / "out.parquet").metadata
-    assert words[b"publisher"] == b"City of Example"
-    assert words[b"created"].decode() == about.created != ""
+    return place
+
+
+def test_the_file_has_what_was_said(room):
+    words = pq.read_schema(room / "out.parquet").metadata
+    assert {name: words[name.encode()].decode() for name in FACTS} == SAID
+    assert dphist.load(room / "out.parquet").about.given() == SAID
+
+
+def test_python_takes_the_same_names(room, tmp_path):
+    release = dphist.load(room / "out.parquet")
+    assert release.with_about({name: f"now {name}" for name in FACTS if name != "created"}).about == About(
+        **{name: f"now {name}" for name in FACTS} | {"created": "2024-05-01"}
+    )
+    release.save(tmp_path / "out.parquet", about=SAID)
+    assert dphist.load(tmp_path / "out.parquet").about == release.about
+    with pytest.raises(dphist.errors.InputError, match=", ".join(FACTS)):
+        release.with_about({"colour": "red"})
+
+
+def test_the_day_is_today_unless_told():
+    people = dphist.Histogram(dphist.Domain([dphist.Ordinal("age", range(2))]), [5, 9])
+    about = dphist.publish(people, epsilon=1, mechanism="laplace").about
+    assert list(about.given()) == ["created"]
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_every_way_out_shows_it(room, tmp_path, name):
+    release, text = dphist.load(room / "out.parquet"), SAID[name]
+    written = [path for form in ("csv", "tsv") for path in export(release, tmp_path / f"out.{form}")]
+    assert [text in path.read_text(encoding="utf-8") for path in written] == [False, True] * 2
+    export(release, tmp_path / "out.xlsx")
+    told = pd.read_excel(tmp_path / "out.xlsx", sheet_name="about", header=None, index_col=0, dtype=str)[1]
+    assert told[name] == text
+    page = release.report(title="a page")
+    assert f"<dt>{FACTS[name].label}</dt><dd>{text}</dd>" in page
+    papers = {path.name: path for path in write_dossier(room / "out.parquet", tmp_path / "papers")}
+    for paper in ("croissant.json", "dcat.json"):
+        assert text in papers[paper].read_text(encoding="utf-8")
+    done = CliRunner().invoke(app, ["show", str(room / "out.parquet"), "--json"])
+    assert json.loads(done.output)[name] == text
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_help_and_documentation_say_what_it_is(name):
+    option, words = f"--{name.replace('_', '-')}", FACTS[name].help
+    assert f"| `{option}` | {words} |" in (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert f"\n    {name}: {words}\n" in f"{inspect.getdoc(About)}\n"
+
+
+def test_a_catalogue_asks_for_what_it_wants_and_nobody_said():
+    wanted = About(doi="10.1234/abcd").describe("dcat", {"dcterms:issued": {"@type": "xsd:date"}}, str.upper)
+    assert wanted["dcterms:issued"] == {"@type": "xsd:date", "@value": FACTS["created"].wanted.upper()}
+    assert wanted["dcterms:publisher"] == {"foaf:name": "WHO PUBLISHES THE RELEASE"}
+    assert wanted["dcterms:identifier"] == "10.1234/abcd"
+    assert About().describe("schema", {"identifier": "there"}) == {"identifier": "there"}

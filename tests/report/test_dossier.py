@@ -185,8 +185,8 @@ def test_croissants_own_validator_reads_the_release_by_it(folder, tmp_path):
 
 def test_dcat_says_the_same(folder):
     story = json.loads(read(folder, "dcat.json"))
-    assert story["dct:publisher"]["foaf:name"] == "City of Example"
-    assert story["dct:issued"]["@value"] == "2024-05-01"
+    assert story["dcterms:publisher"]["foaf:name"] == "City of Example"
+    assert story["dcterms:issued"]["@value"] == "2024-05-01"
     checksum = story["dcat:distribution"]["spdx:checksum"]["spdx:checksumValue"]
     assert checksum == json.loads(read(folder, "croissant.json"))["distribution"][0]["sha256"]
 

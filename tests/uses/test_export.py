@@ -49,7 +49,7 @@ def test_a_csv_and_its_description(release, tmp_path):
         "age": "integer", "day": "date", "code": "string", "estimate": "number", "low": "number", "high": "number",
     }  # fmt: skip
     assert all(column["dc:description"] for column in story["tableSchema"]["columns"])
-    assert story["dc:publisher"] == "City of Example"
+    assert story["dcterms:publisher"]["foaf:name"] == "City of Example"
     assert "1-differential privacy" in story["rdfs:comment"][0]
     check(pd.read_csv(export(release, tmp_path / "out.tsv")[0], sep="\t"), release)
 

@@ -39,6 +39,7 @@ def root(
 
 
 @app.command()
+@handing.says
 def publish(
     source: Annotated[
         str,
@@ -102,12 +103,8 @@ def publish(
         bool, typer.Option("--nonnegative", help="No count below zero (costs no budget, biases).")
     ] = False,
     integer: Annotated[bool, typer.Option("--integer", help="Whole numbers only (costs no budget).")] = False,
-    title: handing.Title = None,
-    publisher: handing.Publisher = None,
-    licence: handing.Licence = None,
-    contact: handing.Contact = None,
-    purpose: handing.Purpose = None,
-    release_version: handing.Version = None,
+    *,
+    about: dict[str, str | None],
 ) -> None:
     """Turn records into one private release."""
     from dphist.cli.publishing import publish_file
@@ -119,10 +116,7 @@ def publish(
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
             cells=cells, per_cell=per_cell,
             nonnegative=nonnegative, integer=integer, allow_dropped=allow_dropped, unattended=unattended, force=force,
-            say=say, measures=measure, about={
-                "title": title, "publisher": publisher, "licence": licence, "contact": contact,
-                "purpose": purpose, "version": release_version,
-            },
+            say=say, measures=measure, about=about,
         )  # fmt: skip
     screen.line(f"{output}: {release.describe()}")
 

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dphist.cli import screen
+from dphist.model.about import FACTS
 
-# What the custodian says of a release when publishing it; it goes into the file as it is.
-Title = Annotated[str | None, typer.Option(help="What the release is called, for its readers.")]
-Publisher = Annotated[str | None, typer.Option(help="Who publishes it.")]
-Licence = Annotated[str | None, typer.Option(help="Under which terms, such as CC-BY-4.0.")]
-Contact = Annotated[str | None, typer.Option(help="Whom to ask: an address or a page.")]
-Purpose = Annotated[str | None, typer.Option(help="What it is for; the ledger keeps it with the spend.")]
-Version = Annotated[str | None, typer.Option("--release-version", help="Which version of the publication.")]
+
+def says(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each thing that may be said of a release, handed to it as ``about``."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        about = {name: given.pop(name) for name in FACTS}
+        command(**given, about=about)
+
+    own = signature(command, eval_str=True)
+    options = [
+        Parameter(
+            fact.name,
+            Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(help=fact.help)],
+        )
+        for fact in FACTS.values()
+    ]
+    kept = [
+        each.replace(kind=Parameter.KEYWORD_ONLY) for each in own.parameters.values() if each.name != "about"
+    ]
+    run.__signature__ = own.replace(parameters=[*kept, *options])  # type: ignore[attr-defined]
+    return run
 
 
 def export(

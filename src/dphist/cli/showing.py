@@ -41,6 +41,7 @@ def show_release(release: Path, as_json: bool = False) -> None:
 def describe(release: Release) -> dict[str, Any]:
     """Say what a release holds and promises."""
     facts: dict[str, Any] = {
+        **release.about.given(),
         "cells": " × ".join(f"{a.name} {a.size}" for a in release.domain.attributes)
         + f" = {release.domain.size:,}",
         **({"days": f"{days}, of times that have an offset"} if (days := _zones(release)) else {}),

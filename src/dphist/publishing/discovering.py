@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dphist.errors import EpsilonError, MechanismError, NotPrivate
 from dphist.mechanisms import Gaussian, Laplace
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal
 from dphist.model.exact import Number, exact
@@ -28,7 +29,6 @@ from dphist.private.noise import Noise
 from dphist.publishing.account import account
 from dphist.publishing.custody import refuse_dropped
 from dphist.release import Release
-from dphist.release.about import About
 from dphist.release.cells import DenseCells
 from dphist.release.guarantee import Guarantee
 from dphist.sources.discovering import keys_of

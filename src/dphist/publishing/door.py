@@ -16,6 +16,7 @@ from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import Mechanism, bare, goes_wide, made_by, with_reason
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
+from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
@@ -36,7 +37,6 @@ from dphist.publishing.custody import (
     remind_of_edges,
 )
 from dphist.publishing.preflight import begin_pieces, empty, preflight
-from dphist.release.about import About
 from dphist.release.cells import DenseCells, SparseCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
@@ -101,8 +101,8 @@ def publish(
         shares: What the counts (``count``) and each measure get of the budget; two fifths and three unless told.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
-        about: What readers of the file should know, in your words: ``title``, ``publisher``, ``licence``, ``contact``,
-            ``purpose`` (which the ledger keeps too), ``version``, and ``created``, which is today unless told.
+        about: What readers of the file should know, in your words: texts by name, as `dphist.release.About` has them,
+            such as ``licence``. The ledger keeps ``purpose``, too; ``created`` is today unless told.
         workers: How many processes run parts; every core unless told.
         allow_dropped: Which share of the rows may have no cell. Where there are more, `DroppedRows` stops before
             anything is paid: a fact about the records that only their holder may see.

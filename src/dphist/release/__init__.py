@@ -4,7 +4,7 @@ A release is put together from parts that know its `contents` alone: `cells/` ho
 answer, `file/` writes it, `reading` loads it. Everything above imports it; it knows no source, ledger or noise.
 """
 
-from dphist.release.about import About
+from dphist.model.about import About
 from dphist.release.answers import Answer, Answers, Projection
 from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.guarantee import Guarantee

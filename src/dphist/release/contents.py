@@ -21,6 +21,7 @@ from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.published import TableEstimate
 from dphist.kernels.compile import expect_much
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.measure import Measure, Quantity
@@ -28,7 +29,6 @@ from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.questions import Published
 from dphist.private.transcript import Transcript
-from dphist.release.about import About
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.cells.cells import LARGEST_ARRAY, Learned, fitting
 from dphist.release.guarantee import Guarantee, Receipt

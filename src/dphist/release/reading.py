@@ -18,6 +18,7 @@ from dphist.arguments import explained
 from dphist.errors import DphistError, ReleaseError, TooLargeError
 from dphist.inference.intervals import read_confidence
 from dphist.mechanisms.sparselaplace import SparseLaplace
+from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import fraction
@@ -25,7 +26,6 @@ from dphist.model.measure import Measure, Quantity
 from dphist.model.workload import Workload
 from dphist.private.transcript import Entry, Transcript
 from dphist.release import learned
-from dphist.release.about import About
 from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.columns import label_columns, plain_numbers
 from dphist.release.contents import MeasuredSums

@@ -15,8 +15,8 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.intervals import read_confidence
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
+from dphist.model.about import About
 from dphist.model.phrases import UNPAIRED
-from dphist.release.about import About
 from dphist.release.cells import DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
@@ -46,7 +46,7 @@ class Release(Doors):
         polish: The steps that made the counts nicer to read.
         workload: What the mechanism was told would be asked.
         receipt: The budget it was paid from, the reservation's number and the hash of its line in the ledger.
-        about: What the custodian says of it: publisher, licence, contact, and so on.
+        about: What the custodian says of it.
         test: Whether the noise came from a test seed; such a release is never saved.
         sums: The sums of measures that were published beside the counts, each a release over the same cells.
         known: The estimate behind the counts, if it is at hand; otherwise it is replayed when first needed.
@@ -122,8 +122,7 @@ class Release(Doors):
         """Give the same release with what the custodian says of it.
 
         Args:
-            about: Texts by name: ``title``, ``publisher``, ``licence``, ``contact``, ``purpose``, ``created``,
-                ``version``. They are added to what was said before.
+            about: Texts by name, as `About` has them; they are added to what was said before.
 
         Returns:
             The release, described.

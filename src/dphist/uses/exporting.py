@@ -92,16 +92,11 @@ def _on_the_web(
     """What "CSV on the Web" (W3C) wants to know of a file."""
     columns = told_columns(release, float(words["confidence"]), number_names(release.domain))
     told = {name: text for names, text in columns.items() for name in names}
-    dublin = {
-        "title": "dc:title", "publisher": "dc:publisher", "licence": "dc:license", "purpose": "dc:description",
-        "created": "dc:created", "version": "dc:hasVersion", "contact": "schema:contactPoint",
-    }  # fmt: skip
-    about = {dublin[key]: text for key, text in release.about.given().items()}
     return {
         "@context": "http://www.w3.org/ns/csvw",
         "url": name,
         "dialect": {"delimiter": mark},
-        **about,
+        **release.about.describe("dcat", {}),
         "rdfs:comment": [f"Guarantee: {words['guarantee']}.", f"Intervals: {words['intervals']}."],
         "tableSchema": {
             "columns": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dphist.report.dossier.known import Known, to_fill
+from dphist.report.dossier.known import NO_DAY, Known, to_fill
 
 # What the names of a Croissant 1.0 description stand for.
 _CROISSANT = {
@@ -32,7 +32,6 @@ _CROISSANT = {
 
 def croissant(known: Known) -> dict[str, Any]:
     """A Croissant description: the file, and every column with its type and what it says."""
-    about = known.release.about
     schema = known.release.to_arrow().schema
     fields = [
         {
@@ -45,22 +44,16 @@ def croissant(known: Known) -> dict[str, Any]:
         }
         for name, words in known.columns.items()
     ]
-    return {
+    story = {
         "@context": _CROISSANT,
         "@type": "sc:Dataset",
         "name": _plain_name(known.title),
         "alternateName": known.title,
         "description": known.description,
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "license": known.said("licence", "under which terms the release may be used"),
         "url": to_fill("where the release is published"),
-        "creator": {
-            "@type": "sc:Organization",
-            "name": known.said("publisher", "who publishes the release"),
-            "email": known.said("contact", "whom to ask"),
-        },
-        "datePublished": about.created or "1900-01-01",
-        "version": known.said("version", "the version, such as 1.0.0"),
+        "creator": {"@type": "sc:Organization"},
+        "datePublished": NO_DAY,
         "citeAs": to_fill("how to cite the release"),
         "rai:personalSensitiveInformation": (
             f"Derived from records of people under {known.release.guarantee.describe()}; no record is in it."
@@ -93,6 +86,7 @@ def croissant(known: Known) -> dict[str, Any]:
             }
         ],
     }  # fmt: skip
+    return known.release.about.describe("schema", story, to_fill)
 
 
 def _croissant_type(kind: Any) -> str:
@@ -113,47 +107,48 @@ def _plain_name(title: str) -> str:
 
 def dcat(known: Known) -> dict[str, Any]:
     """A DCAT 3 description as JSON-LD."""
-    about = known.release.about
-    publisher = known.said("publisher", "who publishes the release")
-    return {
+    distribution: dict[str, Any] = {
+        "@type": "dcat:Distribution",
+        "dcterms:title": known.file.name,
+        "dcat:downloadURL": to_fill("where the file can be downloaded"),
+        "dcat:mediaType": "application/vnd.apache.parquet",
+        "dcat:byteSize": {"@type": "xsd:nonNegativeInteger", "@value": str(known.file.stat().st_size)},
+        "spdx:checksum": {
+            "@type": "spdx:Checksum",
+            "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
+            "spdx:checksumValue": known.digest,
+        },
+    }
+    story = {
         "@context": {
             "dcat": "http://www.w3.org/ns/dcat#",
-            "dct": "http://purl.org/dc/terms/",
+            "dcterms": "http://purl.org/dc/terms/",
             "foaf": "http://xmlns.com/foaf/0.1/",
             "spdx": "http://spdx.org/rdf/terms#",
             "vcard": "http://www.w3.org/2006/vcard/ns#",
             "xsd": "http://www.w3.org/2001/XMLSchema#",
         },
         "@type": "dcat:Dataset",
-        "dct:title": known.title,
-        "dct:description": known.description,
-        "dct:identifier": known.digest,
-        "dct:publisher": {"@type": "foaf:Agent", "foaf:name": publisher},
-        "dcat:contactPoint": {"@type": "vcard:Kind", "vcard:fn": known.said("contact", "whom to ask")},
-        "dct:issued": ({"@type": "xsd:date", "@value": about.created} if about.created else known.created),
-        "dcat:version": known.said("version", "the version, such as 1.0.0"),
+        "dcterms:title": known.title,
+        "dcterms:description": known.description,
+        "dcterms:identifier": known.digest,
+        "dcterms:publisher": {"@type": "foaf:Agent"},
+        "dcat:contactPoint": {"@type": "vcard:Kind"},
+        "dcterms:issued": {"@type": "xsd:date"},
         "dcat:keyword": [*known.release.domain.names, "differential privacy"],
-        "dct:spatial": to_fill("which region the records describe"),
-        "dct:temporal": to_fill("which time the records describe"),
-        "dct:accrualPeriodicity": to_fill("how often it is published"),
-        "dct:accessRights": "public",
-        "dct:provenance": {
-            "@type": "dct:ProvenanceStatement",
-            "dct:description": (
+        "dcterms:spatial": to_fill("which region the records describe"),
+        "dcterms:temporal": to_fill("which time the records describe"),
+        "dcterms:accrualPeriodicity": to_fill("how often it is published"),
+        "dcterms:accessRights": "public",
+        "dcterms:provenance": {
+            "@type": "dcterms:ProvenanceStatement",
+            "dcterms:description": (
                 f"{known.release.guarantee.describe()}; made by {known.mechanism['written']} of {known.software}."
             ),
         },
-        "dcat:distribution": {
-            "@type": "dcat:Distribution",
-            "dct:title": known.file.name,
-            "dct:license": known.said("licence", "under which terms the release may be used"),
-            "dcat:downloadURL": to_fill("where the file can be downloaded"),
-            "dcat:mediaType": "application/vnd.apache.parquet",
-            "dcat:byteSize": {"@type": "xsd:nonNegativeInteger", "@value": str(known.file.stat().st_size)},
-            "spdx:checksum": {
-                "@type": "spdx:Checksum",
-                "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
-                "spdx:checksumValue": known.digest,
-            },
-        },
+        "dcat:distribution": distribution,
     }
+    known.release.about.describe("dcat", story, to_fill)
+    # Portals look for the terms at the file, too.
+    distribution["dcterms:license"] = story["dcterms:license"]
+    return story

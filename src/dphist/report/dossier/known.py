@@ -14,6 +14,7 @@ import numpy as np
 
 from dphist.errors import VerificationError
 from dphist.mechanisms.spec import show
+from dphist.model.about import FACTS
 from dphist.model.phrases import visible
 from dphist.release import Release
 from dphist.release.columns import label_columns, number_names
@@ -21,6 +22,8 @@ from dphist.report.facts import mechanism_words
 from dphist.version import __version__
 
 MARK = "TO FILL"
+# Where a form wants a day and nobody said one.
+NO_DAY = "1900-01-01"
 
 
 def to_fill(what: str) -> str:
@@ -69,14 +72,9 @@ class Known:
         """What it is called; the file's name unless told."""
         return self.release.about.title or self.file.stem
 
-    @property
-    def created(self) -> str:
-        """The day it was made, or the mark."""
-        return self.release.about.created or to_fill("the day of publication, such as 2024-01-31")
-
-    def said(self, name: str, what: str) -> str:
+    def said(self, name: str) -> str:
         """What the custodian said under a name when publishing, or the mark."""
-        return str(getattr(self.release.about, name)) or to_fill(what)
+        return self.release.about.given().get(name) or to_fill(FACTS[name].wanted)
 
     @property
     def counted(self) -> str:

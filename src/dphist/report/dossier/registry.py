@@ -12,17 +12,15 @@ import re
 from typing import Any
 
 from dphist.model.phrases import so_many
-from dphist.report.dossier.known import Known, to_fill, variant
-
-_NO_DAY = "1900-01-01"
+from dphist.report.dossier.known import NO_DAY, Known, to_fill, variant
 
 
 def registry_record(known: Known) -> dict[str, Any]:
     """The record, as plain values."""
     release = known.release
     unit = release.guarantee.unit
-    published = release.about.created or _NO_DAY
-    curator = known.said("publisher", "who publishes the release")
+    published = release.about.created or NO_DAY
+    curator = known.said("publisher")
     steps = ", then ".join(release.polish) or "none"
     return {
         "url_slug": _slug(known.title, release.about.publisher or "to-fill", published[:4]),
@@ -32,7 +30,7 @@ def registry_record(known: Known) -> dict[str, Any]:
             "basic": {
                 "name": known.title,
                 "data_curators": [curator],
-                "intended_use": known.said("purpose", "what the release is for"),
+                "intended_use": known.said("purpose"),
                 "data_product_type": "Summary statistics",
                 "data_product_region": to_fill("which region the records describe, and whose law applies"),
                 "description": known.description,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.sparselaplace import SparseLaplace
+from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -34,7 +35,6 @@ from dphist.publishing.discovering import publish_discovered
 from dphist.publishing.door import _release, _sparse
 from dphist.publishing.measures import noised, plan_measures
 from dphist.publishing.wide import tables_release
-from dphist.release.about import About
 from dphist.release.cube import Cube
 from dphist.release.cube.measures import clipped, means, ratios, sums, variances
 from dphist.release.release import Release
