@@ -214,8 +214,9 @@ def test_a_release_by_a_mechanism_that_is_not_here_keeps_the_bounds_of_its_file(
     )
     foreign = dphist.load(tmp_path / "out.parquet")
     assert isinstance(foreign.mechanism, ForeignMechanism)
-    # It may well be installed: that it is not in the list is what stands in the way.
-    with pytest.raises(MechanismError, match="which is not among the mechanisms of this dphist"):
+    with pytest.raises(
+        MechanismError, match="which cannot be made here: there is no mechanism 'elsewhere:Fancy'"
+    ):
         foreign.verify()
     assert np.array_equal(foreign.bounds()[0], release.bounds()[0])
     # For another confidence it would have to be replayed: nothing is known.

@@ -277,7 +277,7 @@ def test_a_release_by_an_unknown_mechanism_can_be_read_but_not_replayed(release,
 
     path = tmp_path / "out.parquet"
     described = {"name": "elsewhere:Fancy", "options": {}}
-    _with(release, mechanism=ForeignMechanism(described)).save(path)
+    _with(release, mechanism=ForeignMechanism(described, "")).save(path)
     again = load(path)
     assert np.array_equal(again.counts, release.counts)
     with pytest.raises(MechanismError, match="Fancy"):
@@ -344,8 +344,9 @@ def test_the_estimate_is_handed_in_or_replayed_and_never_goes_stale(release):
     # Another transcript has another estimate: what was known does not travel with it.
     assert "_estimate" not in replace(release, note="other").__dict__
     assert np.array_equal(replace(release, note="other")._estimate.counts, release._estimate.counts)
-    assert "_estimate" in release.with_receipt("people", 3).__dict__
-    assert release.with_receipt("people", 3, "ab").receipt == ("people", 3, "ab")
+    paid = release.with_receipt("people", 3, "ab")
+    assert "_estimate" in paid.__dict__
+    assert paid.receipt == ("people", 3, "ab")
 
 
 def test_drawing_is_registered_from_above():

@@ -22,19 +22,6 @@ def sparse_product(rows: IntArray, columns: IntArray, weights: IntArray, values:
 
 
 @kernel
-def triangle_solve(weights: FloatArray, answers: FloatArray) -> FloatArray:
-    """Undo `dphist.kernels.toeplitz.triangle_product` row by row, in floats: the values whose answers these are."""
-    n = len(answers)
-    left = answers.copy()
-    for j in range(n):
-        left[j] /= weights[0]
-        value = left[j]
-        for i in range(j + 1, n):
-            left[i] -= weights[i - j] * value
-    return left
-
-
-@kernel
 def range_weights(prefix: FloatArray, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
     """For ranges low … high − 1: the sum of squared weights of the draws in them, and the largest weight.
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.inference.linear.prefixes import BY_ROWS, PrefixNoise
+from dphist.inference.linear.prefixes import PrefixNoise
 from dphist.kernels import toeplitz
-from dphist.kernels.linear import triangle_solve
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
@@ -19,7 +18,6 @@ from dphist.private.queries.prefixes import (
     LONGEST,
     PrefixRoots,
     inverse_weights,
-    root_weights,
 )
 
 FloatArray = NDArray[np.float64]
@@ -35,8 +33,7 @@ class PrefixSums:
     (Fichtenberger, Henzinger and Upadhyay, 2023): under Gaussian noise 3.55 deviations at 4,096 cells, where the best
     tree has 4.13 and no unbiased linear answer less than 3.35. Cells and ranges follow as differences. Under pure ε its
     L1 norm is large and a tree is better; on several axes, or more than 2²⁰ cells, every cell is noised by itself. Both
-    products take n·log n: of more than 4,096 cells the other root is taken in whole numbers, off by a few parts in 10¹²
-    of the records.
+    products take n·log n: the other root is taken in whole numbers, off by a few parts in 10¹² of the records.
 
     Private because it asks one question (`dphist.private.queries.prefixes.PrefixRoots` has the proof) and the rest is
     arithmetic on the answer.
@@ -55,13 +52,8 @@ class PrefixSums:
             noisy = data.measure(Identity())
             return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law, exact=True))
         noisy = data.measure(PrefixRoots())
-        if data.size <= BY_ROWS:
-            counts = triangle_solve(
-                root_weights(data.size).astype(np.float64), noisy.values.astype(np.float64)
-            )
-        else:
-            values = np.ascontiguousarray(noisy.values, dtype=np.int64)
-            counts = toeplitz.triangle_solve(inverse_weights(data.size), values) * INVERSE_UNIT
+        values = np.ascontiguousarray(noisy.values, dtype=np.int64)
+        counts = toeplitz.triangle_solve(inverse_weights(data.size), values) * INVERSE_UNIT
         return Estimate(counts, prefix_noise(data.size, noisy.law))
 
 
@@ -90,8 +82,4 @@ def prefix_error(size: int, law: NoiseLaw) -> float:
 
 def prefix_noise(size: int, law: NoiseLaw) -> PrefixNoise:
     """The noise of prefix sums over so many cells, whose draws have this law."""
-    if size > BY_ROWS:
-        weights = np.cumsum(inverse_weights(size)) * INVERSE_UNIT
-    else:
-        weights = triangle_solve(root_weights(size).astype(np.float64), np.ones(size))
-    return PrefixNoise(np.asarray(weights, dtype=np.float64), law)
+    return PrefixNoise(np.cumsum(inverse_weights(size)) * INVERSE_UNIT, law)

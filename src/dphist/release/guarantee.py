@@ -23,13 +23,13 @@ class Receipt(NamedTuple):
         hash: Of the line that reserved it.
 
     Example:
-        >>> Receipt("people", 3).payment
+        >>> Receipt("people", 3, "ab").payment
         3
     """
 
     dataset: str
     payment: int
-    hash: str = ""
+    hash: str
 
 
 @dataclass(frozen=True, init=False)

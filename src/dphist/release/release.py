@@ -105,13 +105,13 @@ class Release(Doors):
                 cells, steps = polished, [*steps, step]
         return self._with(cells=cells, polish=tuple(steps))
 
-    def with_receipt(self, dataset: str, reservation: int, line_hash: str = "") -> Release:
+    def with_receipt(self, dataset: str, reservation: int, line_hash: str) -> Release:
         """Give the same release with what it was paid from.
 
         Args:
             dataset: The budget's name in the ledger.
             reservation: The reservation's number.
-            line_hash: Of the line that reserved it; without it no ledger owns to the payment.
+            line_hash: Of the line that reserved it.
 
         Returns:
             The release, its receipt filled in.

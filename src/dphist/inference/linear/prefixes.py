@@ -19,10 +19,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-# Up to so many cells the triangle is undone row by row, as releases of every version were made.
-BY_ROWS = 1 << 12
-
-
 @dataclass(frozen=True, eq=False)
 class PrefixNoise(NoiseErrors):
     """The noise in any range: a weighted sum of the draws before its end."""
@@ -51,8 +47,8 @@ class PrefixNoise(NoiseErrors):
     def _of_ranges(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
         """Sums of squared weights and the largest of each range; cells and prefixes are running sums."""
         squares, largest = np.zeros(low.size), np.zeros(low.size)
-        cells = (high == low + 1) & (self.size > BY_ROWS)
-        starts = (low == 0) & (high > 0) & (self.size > BY_ROWS) & ~cells
+        cells = high == low + 1
+        starts = (low == 0) & (high > 0) & ~cells
         for asked, kind in ((cells, 0), (starts, 1)):
             if asked.any():
                 sums, most = self._running[kind]

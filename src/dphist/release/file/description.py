@@ -113,7 +113,10 @@ def read_guarantee(told: dict[str, Any]) -> Guarantee:
 
 def read_receipt(told: Any) -> Receipt | None:
     """The budget that paid, the number of the reservation and the hash of its line, if somebody did."""
-    return None if told is None else Receipt(str(told[0]), int(told[1]), "".join(map(str, told[2:])))
+    if told is None:
+        return None
+    dataset, payment, line = told
+    return Receipt(str(dataset), int(payment), str(line))
 
 
 def write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
