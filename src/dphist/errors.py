@@ -7,7 +7,7 @@
     │   ├── ArgumentError          arguments that a function does not have; a TypeError too
     │   ├── DomainError            a schema or domain that makes no sense
     │   ├── SourceError            records that cannot be read as declared
-    │   ├── DroppedRows            too many rows have no cell: a stop before paying, for the custodian's eyes
+    │   ├── DroppedRows            too many rows would not count: a stop before paying, for the custodian's eyes
     │   ├── MechanismError         unknown mechanism or option, or one that cannot run here
     │   ├── QueryError             a question the release cannot answer
     │   ├── EpsilonError           ε that is not a positive finite number
@@ -60,7 +60,7 @@ class SourceError(InputError):
 
 
 class DroppedRows(InputError):
-    """Too many rows have no cell: nothing was spent. It depends on the records, so only their holder may see it."""
+    """Too many rows would not count: nothing was spent. It depends on the records, so only their holder may see it."""
 
 
 class MechanismError(InputError):

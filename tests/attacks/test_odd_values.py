@@ -187,5 +187,5 @@ def test_bytes_that_are_no_text_are_no_key_that_is_shown(unit: Unit) -> None:
     pages = pa.chunked_array([["home"] * 300, bytes_of_nobody(300)])
     table = pa.table({"page": pages, "id": [f"p{place}" for place in range(600)]})
     domain = Domain([Nominal("page", discover=True)])
-    release = dphist.publish(table, domain, 1, delta="1/1000000", unit=unit, unattended=True)
+    release = dphist.publish(table, domain, 1, delta="1/1000000", unit=unit, allow_dropped=1)
     assert [attribute.labels for attribute in release.domain.attributes] == [("home",)]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import dphist
 from dphist.cli.commands import app
-from dphist.errors import BudgetExhausted, DphistError, InputError, LedgerError
+from dphist.errors import BudgetExhausted, DphistError, DroppedRows, InputError, LedgerError
 from dphist.model.unit import Unit
 from dphist.private.ledger import Ledger
 from dphist.publishing.checking import verify_file
@@ -137,6 +137,9 @@ def test_cells_of_a_person_are_bounded_on_the_command_line(tmp_path):
         "1e6",
     ]
     words += ["--id", "user", "-o", str(tmp_path / "out.parquet"), "--mechanism", "laplace"]
+    with pytest.raises(DroppedRows):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    words += ["--allow-dropped", "0.9"]
     done = CliRunner().invoke(app, [*words, "--cells", "2", "--per-cell", "5"])
     assert done.exit_code == 0, done.output
     release = load(tmp_path / "out.parquet")

@@ -88,6 +88,7 @@ def test_a_unit_reaches_the_noise_the_promise_and_the_ledger(
     source, recipe, options = open_door(door, table, seen, request, monkeypatch)
     with dphist.Ledger.open(tmp_path / "budget.db") as book:
         book.create("people", 1)
+        options |= {"allow_dropped": 1}
         release = dphist.publish(
             source, DOMAIN, EPSILON, recipe, unit=unit, ledger=book, dataset="people", **options
         )

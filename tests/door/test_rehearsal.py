@@ -102,10 +102,12 @@ def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_
     connection.close()
     seen = Tallied(source)
     counted = count(seen, DOMAIN, dphist.Unit.parse(unit))
-    assert (seen.tally.rows, seen.tally.placed, seen.tally.dropped) == (6, 3, 3)
-    assert counted.counts.sum() == (3 if unit == "row" else 2)
+    # Of who has two rows in cells the unit keeps one: the other does not count, either.
+    placed = 3 if unit == "row" else 2
+    assert (seen.tally.rows, seen.tally.placed, seen.tally.dropped) == (6, placed, 6 - placed)
+    assert counted.counts.sum() == placed
     told = dphist.rehearse(source, DOMAIN, unit)
-    assert (told.rows, told.dropped) == (6, 3)
+    assert (told.rows, told.dropped, told.beyond) == (6, 6 - placed, 3 - placed)
     assert {each.name: each.missed for each in told.attributes} == {"age": 3, "sex": 1}
     if unit != "row":
         assert (dict(told.people), told.nobody) == ({1: 1, 2: 2}, 1)
@@ -118,7 +120,47 @@ def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_
             # Who wants no reminders wants this one.
             dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, unattended=True)
         dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, allow_dropped=1)
-        dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, allow_dropped=0.5)
+        dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, allow_dropped=0.7)
+
+
+LOST = {
+    "who": [i % 30 for i in range(3000)],
+    "sex": ["F", "M"] * 1500,
+    "year": [2019 + i % 5 for i in range(3000)],
+}
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "sparselaplace", "marginals"])
+@pytest.mark.parametrize(
+    "unit", ["id=who", "rows=10, id=who", "rows=50, id=year", "cells=2, per_cell=20, id=who"]
+)
+def test_rows_lost_to_the_unit_count_as_dropped(unit, mechanism, tmp_path):
+    """Publishing had been silent about them: one row a person, 10 of 100, or 25 of all by a mistaken id."""
+    table = pa.table(LOST)
+    domain = dphist.Domain([SEX, dphist.Ordinal("who", range(30))])
+    unit = dphist.Unit.parse(unit)
+    kept = int(count(table, domain, unit).counts.sum())
+    told = dphist.rehearse(table, domain, unit)
+    assert (told.rows, told.dropped, told.beyond) == (3000, 3000 - kept, 3000 - kept)
+    assert "publish stops before it pays, unless it is told --allow-dropped" in str(told)
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("people", 1)
+        paid: dict[str, Any] = {"unit": unit, "mechanism": mechanism, "ledger": ledger, "dataset": "people"}
+        with pytest.raises(DroppedRows, match=f"beyond the {unit.rows} that count of one {unit.id}") as stop:
+            dphist.publish(table, domain, 1, **paid)
+        assert str(3000 - kept) not in str(stop.value)
+        assert ledger.spent("people") == 0
+        dphist.publish(table, domain, 1, **paid, allow_dropped=0.99)
+
+
+def test_a_rehearsal_adds_up_all_rows_of_people_who_have_very_many():
+    """People with more than 1,000 rows had been taken for people with 1,000."""
+    table = pa.table({"who": [1] * 2500 + [2] * 1200 + [3] * 4, "sex": ["F", "M"] * 1852})
+    told = dphist.rehearse(table, dphist.Domain([SEX]), "rows=10, id=who")
+    assert (told.rows, told.dropped, told.beyond) == (3704, 3704 - 24, 3704 - 24)
+    assert dict(told.people) == {4: 1, 1200: 1, 2500: 1}
+    assert "one has 2,500\n" in str(told)
+    assert "with more than the 10 that are counted: 2; rows left out for it: 3,680" in str(told)
 
 
 @pytest.mark.parametrize("unit", ["row", "rows=1, id=who"])
@@ -127,14 +169,14 @@ def test_tables_of_few_attributes_tell_as_well(unit, room, monkeypatch, tmp_path
     from dphist.sources import coded
 
     monkeypatch.setattr(coded, "_KEPT", room)
-    # One more, who has a cell and no name.
-    rows = {"age": [*ROWS["age"], 5], "sex": [*ROWS["sex"], "F"], "who": [*ROWS["who"], None]}
+    # One more, who has a cell and no name, and another row of somebody in cells.
+    rows = {"age": [*ROWS["age"], 5, 6], "sex": [*ROWS["sex"], "F", "F"], "who": [*ROWS["who"], None, 2]}
     lines = ["age,sex,who", *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True)), ""]
     (tmp_path / "x.csv").write_text("\n".join(lines).replace("None", ""))
     for source in (pa.table(rows), str(tmp_path / "x.csv")):
         seen = Tallied(source)
         coded.coded(seen, DOMAIN, dphist.Unit.parse(unit))
-        assert (seen.tally.rows, seen.tally.placed) == (7, 4 if unit == "row" else 3)
+        assert (seen.tally.rows, seen.tally.placed) == (8, 5 if unit == "row" else 2)
         with pytest.raises(DroppedRows):
             dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism="mixture")
 
@@ -185,6 +227,7 @@ def test_a_database_tells_in_the_same_statement(unit, postgres_address):
     import psycopg
 
     from dphist.sources.coded import coded
+    from dphist.sources.discovering import keys_of
 
     with psycopg.connect(f"{postgres_address}/postgres", autocommit=True) as connection:
         connection.execute(
@@ -198,13 +241,20 @@ def test_a_database_tells_in_the_same_statement(unit, postgres_address):
     plain = count(seen.source, DOMAIN, dphist.Unit.parse(unit))
     counted = count(seen, DOMAIN, dphist.Unit.parse(unit))
     assert np.array_equal(plain.counts, counted.counts)
-    assert (seen.tally.rows, seen.tally.placed) == (6, 3)
+    placed = 3 if unit == "row" else 2
+    assert (seen.tally.rows, seen.tally.placed) == (6, placed)
     # Tables of few attributes are counted there later; how many rows have a cell is asked before anything is paid.
     wide = Tallied(seen.source)
     coded(wide, DOMAIN, dphist.Unit.parse(unit))
-    assert (wide.tally.rows, wide.tally.placed) == (6, 3)
+    assert (wide.tally.rows, wide.tally.placed) == (6, placed)
+    _, counts = keys_of(
+        found := Tallied(seen.source),
+        dphist.Domain([AGE, dphist.Nominal("sex", discover=True)]),
+        dphist.Unit.parse(unit),
+    )
+    assert (found.tally.rows, found.tally.placed, counts.sum()) == (6, placed, placed)
     told = dphist.rehearse(seen.source, DOMAIN, unit, measures=[dphist.Measure("who", 0, 10)])
-    assert (told.rows, told.dropped) == (6, 3)
+    assert (told.rows, told.dropped) == (6, 6 - placed)
     assert {each.name: each.missed for each in told.attributes} == {"age": 3, "sex": 1, "who": 1}
 
 

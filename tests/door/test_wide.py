@@ -158,15 +158,17 @@ def test_a_file_that_was_touched_is_refused(releases: Any, tmp_path: Path) -> No
 def test_bounding_and_paying(tmp_path: Path) -> None:
     with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
         ledger.create("people", 3)
-        release = dphist.publish(
-            people(), DOMAIN, 2, "residuals", unit=Unit(rows=2, id="who"), ledger=ledger, dataset="people"
-        )
+        paid: dict[str, Any] = {
+            "unit": "rows=2, id=who",
+            "ledger": ledger,
+            "dataset": "people",
+            "allow_dropped": 1,
+        }
+        release = dphist.publish(people(), DOMAIN, 2, "residuals", **paid)
         assert ledger.spent("people") == 2
         assert release.receipt is not None
         with pytest.raises(dphist.errors.BudgetError):
-            dphist.publish(
-                people(), DOMAIN, 2, "residuals", unit=Unit(rows=2, id="who"), ledger=ledger, dataset="people"
-            )
+            dphist.publish(people(), DOMAIN, 2, "residuals", **paid)
     kept = coded(people(), DOMAIN, Unit(rows=2, id="who")).tables([()])[0]
     assert abs(release.answer().value - int(kept)) < 600
 

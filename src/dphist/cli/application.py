@@ -93,8 +93,9 @@ Confidence = Annotated[float, typer.Option(help="How often the interval should h
 AllowDropped = Annotated[
     float,
     typer.Option(
-        help="Which share of the rows may have no cell; more stop it before anything is paid. 1, where others see "
-        "whether this succeeds: then no stop hangs on the records."
+        help="Which share of the rows may be left out, for want of a cell or as more than the unit keeps of a person; "
+        "more stop it before anything is paid. 1, where others see whether this succeeds: then no stop hangs on the "
+        "records."
     ),
 ]
 Unattended = Annotated[

@@ -61,7 +61,7 @@ def rehearse(
 
     declared = read_declared(schema)
     unit = unit_of(declared, rows, replace, person)
-    with screen.progress("reading the records once"):
+    with screen.progress("reading the records"):
         told = rehearsed(
             source, declared.domain, unit, epsilon=epsilon, delta=delta,
             workload=asked_of(declared, workload, None), records=records, measures=added_up(declared, measure),

@@ -20,11 +20,11 @@ from dphist.model.schema import Schema
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.publishing.checking import save_noted
-from dphist.publishing.custody import ALLOWED
 from dphist.publishing.door import DEFAULT_MECHANISM, publish
 from dphist.publishing.output import claimed
 from dphist.release import Release, load
 from dphist.release.atomic import atomic
+from dphist.sources.tally import ALLOWED
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger

@@ -41,7 +41,7 @@ def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> Non
         for step in ("schema", "ledger"):
             _command(start, step)
         screen.line(
-            "\nNow the records are read once. What follows is about them, without noise: for your eyes only.\n"
+            "\nNow the records are read. What follows is about them, without noise: for your eyes only.\n"
         )
         _command(start, "rehearse")
         screen.line(str(start.rehearse()))

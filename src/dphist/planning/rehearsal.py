@@ -21,14 +21,18 @@ from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
 from dphist.model.domain.zones import UTC
 from dphist.model.exact import Number, exact
 from dphist.model.histogram import Histogram
-from dphist.model.measure import Measure, check_measures
+from dphist.model.measure import Measure, Quantity, check_measures
 from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.forecast import plan
 from dphist.planning.reasons import reason
 from dphist.private.discovery import price_of, terms, threshold
+from dphist.sources.coded import coded
+from dphist.sources.count import occupied
 from dphist.sources.discovering import keys_of
+from dphist.sources.open import lasting
+from dphist.sources.tally import ALLOWED, Tallied
 from dphist.sources.unmatched import Unmatched, measure_name, unmatched
 
 PRIVATE = "PRIVATE: for whoever holds the records; as secret as they are, and in no release. Do not share or log it."
@@ -85,11 +89,12 @@ class Rehearsal:
 
     Args:
         rows: Rows of the source, lines that cannot be read included.
-        dropped: Rows that would not be counted.
+        dropped: Rows that would not be counted, for want of a cell or as more than the unit keeps of a person.
         unreadable: Lines that are no UTF-8, and lines with another number of fields.
         attributes: What happened on each attribute, and then on each measure.
         people: How many people have how many rows, if the unit has an id.
         nobody: Rows without an id.
+        beyond: Rows of people who have more than the unit keeps.
         unit: Who is protected.
         cells: How many cells the release would have; for each key, where keys are discovered.
         memory: Bytes that publishing takes, and bytes that are free.
@@ -105,6 +110,7 @@ class Rehearsal:
     attributes: tuple[AttributeRehearsal, ...]
     people: Mapping[int, int]
     nobody: int
+    beyond: int
     unit: Unit
     cells: int
     memory: tuple[int, int]
@@ -142,7 +148,7 @@ def rehearse(
     records: int = 100_000,
     measures: Sequence[Measure] = (),
 ) -> Rehearsal:
-    """Read the records once, spend nothing, and say what publishing them would do.
+    """Read the records, spend nothing, and say what publishing them would do.
 
     The answer is for the custodian alone: it is about the records, without any noise. It says how many rows have no
     cell and why (dates as d/m/Y, decimal commas, YES for yes, a wrong encoding, values out of range or missing), how
@@ -183,10 +189,18 @@ def rehearse(
     asked = None if workload is None else Workload.parse(domain, workload)
     started = time.perf_counter()
     added = check_measures(measures, protected, domain)
-    found = unmatched(source, domain, protected, added)
-    keys = None if unknown is None else _keys(source, domain, unknown, protected, epsilon, delta)
+    seen = lasting(Tallied(source))
+    found = unmatched(seen, domain, protected, added)
+    keys = None
+    # Counted as they will be for the release: what the unit keeps of a person is said by nothing else.
+    if unknown is not None:
+        keys = _keys(seen, domain, unknown, protected, epsilon, delta)
+    elif Auto().goes_wide(domain, asked):
+        coded(seen, domain, protected)
+    else:
+        occupied(seen, domain, protected, [Quantity(each) for each in added])
     seconds = time.perf_counter() - started
-    tally = found.tally
+    tally = seen.tally
     cells = math.prod(each.size for each in domain.attributes if each is not unknown)
     return Rehearsal(
         rows=tally.rows or 0,
@@ -198,6 +212,7 @@ def rehearse(
         ),
         people=dict(sorted(found.people.items())),
         nobody=found.nobody,
+        beyond=(found.tally.placed or 0) - (tally.placed or 0),
         unit=protected,
         cells=cells,
         memory=(24 * cells * (1 if keys is None else keys.found), available_memory()),
@@ -278,6 +293,9 @@ def _lines(told: Rehearsal) -> list[str]:
     lines.append(
         f"rows       {told.rows:,}, of which {told.dropped:,} ({told.share:.1%}) would not be counted"
     )
+    if told.share > ALLOWED:
+        share = math.ceil(100 * told.share) / 100
+        lines.append(f"           publish stops before it pays, unless it is told --allow-dropped {share:g}")
     for lost, why in zip(
         told.unreadable,
         (
@@ -343,7 +361,6 @@ def _people(told: Rehearsal) -> list[str]:
         return [f"people     no row has a {told.unit.id}"]
     limit = told.unit.rows
     over = sum(n for rows, n in told.people.items() if rows > limit)
-    lost = sum(n * (rows - limit) for rows, n in told.people.items() if rows > limit)
     most = max(told.people)
     middle, seen = most, 0
     for rows, n in told.people.items():
@@ -352,8 +369,8 @@ def _people(told: Rehearsal) -> list[str]:
             middle = rows
             break
     lines = [
-        f"people     {people:,}; half have {middle:,} rows or fewer, one has {most:,}{' or more' * (most >= 1000)}",
-        f"           with more than the {limit:,} that are counted: {over:,}; rows left out for it: {lost:,}",
+        f"people     {people:,}; half have {middle:,} rows or fewer, one has {most:,}",
+        f"           with more than the {limit:,} that are counted: {over:,}; rows left out for it: {told.beyond:,}",
     ]
     if told.nobody:
         lines.append(f"           rows without a {told.unit.id}, left out: {told.nobody:,}")

@@ -20,13 +20,13 @@ from dphist.private.noise import Keystream, Noise
 from dphist.private.records import open_records_gate, open_records_replay
 from dphist.private.transcript import Transcript
 from dphist.publishing.account import account, paid_by
-from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of
+from dphist.publishing.custody import allowed_share, refuse_dropped, remind_of
 from dphist.publishing.preflight import preflight
 from dphist.release.cells import TableCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources.coded import coded
-from dphist.sources.tally import Tallied
+from dphist.sources.tally import ALLOWED, Tallied
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def add_tables(
         delta: The δ that goes with ``epsilon``; the pair buys the largest ρ that implies it.
         ledger: Where the budget is kept that paid for the release, if one did.
         dataset: Which budget; the one that paid before, of the same ledger.
-        allow_dropped: Which share of the rows may have no cell, as in `publish`.
+        allow_dropped: Which share of the rows may be left out, as in `publish`.
         unattended: No reminders, as in `publish`.
         noise: For tests: leave it out.
 
@@ -105,7 +105,7 @@ def add_tables(
     with account(ledger, dataset, budget=budget, unit=unit, purpose="further tables") as payer:
         if not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(refuse_dropped, source.tally, share)
+            payer.before = partial(refuse_dropped, source.tally, share, unit)
         if release.receipt is not None and payer.ledger is not None:
             paid_by(payer.ledger, release.receipt)
         rehearsed = partial(_rehearsed, release, tables, budget)

@@ -1,6 +1,6 @@
-"""What only the custodian is told before anything is paid: rows without a cell, and reminders.
+"""What only the custodian is told before anything is paid: rows that do not count, and reminders.
 
-A stop because too many rows have no cell, and the words of it, depend on the records as much as any count does. They
+A stop because too many rows do not count, and the words of it, depend on the records as much as any count does. They
 are for the eyes of whoever holds the records. Where others see whether a run succeeds (a scheduled job, a status page,
 an exit code), ``allow_dropped=1`` switches the stop off: a neighbouring table could else be told from this one by the
 failure alone, whatever noise the release has. The threat model says the same.
@@ -16,11 +16,10 @@ from dphist.errors import DroppedRows, InputError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number, exact
+from dphist.model.unit import Unit
 from dphist.reminding import remind, remind_of_data
 from dphist.sources.tally import Tally
 
-# Above this share of rows without a cell a release is more likely a mistake than meant.
-ALLOWED = 0.1
 # An ε above this promises next to nothing: what somebody believes may change by a factor of e¹⁰ = 22,026.
 LARGE_EPSILON = 10
 # A δ above this is a chance that somebody notices.
@@ -32,16 +31,17 @@ _EDGES = 1000
 
 
 def allowed_share(share: object) -> float:
-    """The share of rows that may have no cell, read from what was given."""
+    """The share of rows that may be left out, read from what was given."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise InputError("allow_dropped: a share of the rows between 0 and 1, such as 0.25")
     return float(share)
 
 
-def refuse_dropped(tally: Tally, allowed: float, added: Sequence[str] = ()) -> None:
-    """Stop before paying where more than the allowed share of the rows has no cell; says neither how many nor which.
+def refuse_dropped(tally: Tally, allowed: float, unit: Unit, added: Sequence[str] = ()) -> None:
+    """Stop before paying where more than the allowed share of the rows does not count; says neither how many nor which.
 
-    ``added`` are the columns that measures are read from: a row without a number there has no cell either.
+    Those do not that have no cell, nor those of a person beyond what the unit keeps. ``added`` are the columns that
+    measures are read from: a row without a number there has no cell either.
     """
     dropped = tally.dropped
     if not dropped or tally.rows is None or dropped <= allowed * tally.rows:
@@ -49,8 +49,14 @@ def refuse_dropped(tally: Tally, allowed: float, added: Sequence[str] = ()) -> N
     numbers = (
         f", and for --measure rows without a number in {' or '.join(dict.fromkeys(added))}" if added else ""
     )
+    people = (
+        f", or are beyond the {unit.rows:,} that count of one {unit.id} (--rows, --id)"
+        if unit.id is not None
+        else ""
+    )
     raise DroppedRows(
-        f"more than {allowed:.4g} of the rows have no cell in this domain and would not be counted; nothing was spent. "
+        f"more than {allowed:.4g} of the rows have no cell in this domain and would not be counted{people}; nothing "
+        "was spent. "
         "`dphist rehearse` (dphist.rehearse) shows which and why, to you alone: dates and decimals written another "
         f"way, other spellings, another encoding{numbers}. If they are to be left out, allow a larger share: "
         "allow_dropped=0.5, --allow-dropped 0.5 (1 for all, where others see whether this succeeds)"

@@ -56,7 +56,7 @@ def publish_discovered(
 ) -> Release:
     """Publish the keys that enough people have, with their noisy counts; see `dphist.publish` for the arguments.
 
-    ``unknown`` is the attribute whose keys are not declared, ``allowed`` the share of rows that may have no cell; None
+    ``unknown`` is the attribute whose keys are not declared, ``allowed`` the share of rows that may be left out; None
     where nobody may learn of a stop.
     """
     protected = Unit.parse(unit)
@@ -81,7 +81,7 @@ def publish_discovered(
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose, delta=chance) as payer:
         if allowed is not None:
             source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(refuse_dropped, source.tally, allowed)
+            payer.before = partial(refuse_dropped, source.tally, allowed, protected)
         keys, counts = keys_of(source, domain, protected)
         axis = domain.axis(unknown.name)
         kept, transcript = discover(

@@ -29,7 +29,6 @@ from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account, counts_rho
 from dphist.publishing.custody import (
-    ALLOWED,
     allowed_share,
     refuse_dropped,
     remind_of,
@@ -43,7 +42,7 @@ from dphist.release.release import Release
 from dphist.sources import count
 from dphist.sources.count import occupied_cells
 from dphist.sources.open import spark_session
-from dphist.sources.tally import Tallied
+from dphist.sources.tally import ALLOWED, Tallied
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
@@ -104,8 +103,9 @@ def publish(
         about: What readers of the file should know, in your words: texts by name, as `dphist.release.About` has them,
             such as ``licence``. The ledger keeps ``purpose``, too; ``created`` is today unless told.
         workers: How many processes run parts; every core unless told.
-        allow_dropped: Which share of the rows may have no cell. Where there are more, `DroppedRows` stops before
-            anything is paid: a fact about the records that only their holder may see.
+        allow_dropped: Which share of the rows may be left out, for want of a cell or as more than the unit keeps of a
+            person. Where there are more, `DroppedRows` stops before anything is paid: a fact about the records that
+            only their holder may see.
             Where others see whether a pipeline succeeds, allow all of them: 1.
         unattended: No reminders, where something else keeps the account.
 
@@ -191,7 +191,9 @@ def publish(
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
         if not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(refuse_dropped, source.tally, share, [each.source for each in added])
+            payer.before = partial(
+                refuse_dropped, source.tally, share, protected, [each.source for each in added]
+            )
         if added:
             from dphist.publishing.measures import publish_measured
 

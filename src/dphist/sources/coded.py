@@ -90,14 +90,12 @@ def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
         return Passes(source, domain, unit)
     if not isinstance(engine, Duck):
         return _grouped(engine, domain, unit, source)
-    if tally is not None and bound is not None:
-        _tell(engine, tally, domain, keys, bound)
     blocks: list[Any] = []
     room, held = min(_KEPT, available_memory() // 4), 0
     for block in engine.coded_blocks(keys, domain.shape, bound):
         held += sum(column.nbytes for column in block)
         if held > room:
-            if tally is not None and bound is None:
+            if tally is not None:
                 _tell(engine, tally, domain, keys, bound)
             return Passes(source, domain, unit)
         blocks.append(list[Any](block))
@@ -108,7 +106,7 @@ def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
         columns.append(np.concatenate(parts) if parts else np.zeros(0, dtype=code_type(size)))
         for block in blocks:
             block[axis] = None
-    if tally is not None and bound is None:
+    if tally is not None:
         engine.watch(tally)
         tally.placed = len(columns[0])
     return CodedColumns(domain, tuple(columns))
@@ -146,9 +144,11 @@ def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Engine, list[Key],
 
 
 def _tell(engine: Sql, tally: Tally, domain: Domain, keys: Sequence[Key], bound: Bound | None) -> None:
-    """Say how many rows have a cell, and a person, where the codes that come back do not say it."""
-    had = [engine.code(key, size) for key, size in zip(keys, domain.shape, strict=True)]
-    engine.tell(tally, had if bound is None else [*had, engine.person(bound.id)])
+    """Say how many rows count, where the codes that come back do not say it."""
+    codes = engine.codes(keys, domain.shape, bound)
+    counted = engine.table_of(f"SELECT count(*) AS n FROM ({codes}) AS coded")  # noqa: S608 -- of our own words
+    (tally.placed,) = counted.column("n").to_pylist()
+    engine.watch(tally)
 
 
 def _stacked(domain: Domain, blocks: Iterator[list[Any]]) -> Iterator[Any]:

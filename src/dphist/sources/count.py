@@ -143,7 +143,7 @@ def _occupied(
         counted = engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
         if tally is not None:
             engine.watch(tally)
-            tally.placed = engine.had_cell
+            tally.placed = int(counted[1].sum())
         return counted
     codes, rows, sums = grouped(engine, domain, added, tally)
     flat = np.zeros(len(rows), dtype=np.int64)

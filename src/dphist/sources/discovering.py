@@ -68,16 +68,20 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     if looked is not None and bound is not None and engine.table_of(looked).column(0).to_pylist() != [0]:
         raise refuse_floats(bound.id)
     key, size = engine.told_apart(column), math.prod(sizes)
-    tally = tally_of(source)
-    if tally is not None:
-        had = [key, flat, *([] if bound is None else [engine.person(bound.id)])]
-        engine.tell(tally, had)
-    if isinstance(engine, Duck) and bound is not None:
-        found = hashed_keys(engine, key, flat, bound, size)
-        if found is not None:
-            names, *cells_of = found
-            return names, _counts(len(names), size, *cells_of)
-    return _matrix(engine.table_of(engine.keys_statement(key, flat, bound, size)), size)
+    hashed = (
+        hashed_keys(engine, key, flat, bound, size)
+        if isinstance(engine, Duck) and bound is not None
+        else None
+    )
+    if hashed is None:
+        names, counts = _matrix(engine.table_of(engine.keys_statement(key, flat, bound, size)), size)
+    else:
+        names, *cells_of = hashed
+        counts = _counts(len(names), size, *cells_of)
+    if (tally := tally_of(source)) is not None:
+        engine.watch(tally)
+        tally.placed = int(counts.sum())
+    return names, counts
 
 
 def _matrix(table: Any, cells: int) -> tuple[Any, IntArray]:

@@ -100,9 +100,7 @@ class Engine(Protocol):
 
     columns: tuple[Column, ...]
     watching: bool
-    """Whether somebody wants to know how many rows had a cell."""
-    had_cell: int | None
-    """After `bounded`: how many rows had a person and a cell, where the engine tells."""
+    """Whether somebody wants to know how many rows there were."""
 
     def watch(self, tally: Tally) -> None:
         """Say how many rows there were in all, after counting."""

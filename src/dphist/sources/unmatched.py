@@ -35,8 +35,6 @@ _ZONED = -10
 # Distinct values of an attribute that are looked at, the most frequent first, and characters of each.
 _MOST = 2000
 _LONGEST = 60
-# People with more rows than this are counted together.
-_MANY = 1000
 
 
 @dataclass(eq=False)
@@ -171,7 +169,7 @@ def _statement(
         )
     lists = f"SELECT unnest([{', '.join(entries)}]) AS e FROM {engine.relation}"
     counted = f"SELECT e.a AS a, e.v AS v, count(*) AS n FROM ({lists}) AS l WHERE e IS NOT NULL GROUP BY ALL"
-    people = f"CASE WHEN a = {_PERSON} THEN CAST(least(n, {_MANY}) AS VARCHAR) ELSE v END"
+    people = f"CASE WHEN a = {_PERSON} THEN CAST(n AS VARCHAR) ELSE v END"
     merged = (
         f"SELECT a, {people} AS w, sum(CASE WHEN a = {_PERSON} THEN 1 ELSE n END)::BIGINT AS m "
         f"FROM ({counted}) AS c GROUP BY ALL"
@@ -180,7 +178,8 @@ def _statement(
         f"SELECT a, w, m, row_number() OVER (PARTITION BY a ORDER BY m DESC, w) AS place, "
         f"sum(m) OVER (PARTITION BY a)::BIGINT AS total FROM ({merged}) AS m"
     )
-    return f"SELECT a, w, m, total FROM ({ranked}) AS r WHERE place <= {_MOST} ORDER BY a, place"
+    few = f"place <= {_MOST} OR a = {_PERSON}"
+    return f"SELECT a, w, m, total FROM ({ranked}) AS r WHERE {few} ORDER BY a, place"
 
 
 def _remotely(
@@ -225,7 +224,7 @@ def _remotely(
             if rows_of < 0:
                 found.append((_NOBODY, None, int(n), int(n)))
             else:
-                found.append((_PERSON, str(min(int(rows_of), _MANY)), int(people), 0))
+                found.append((_PERSON, str(int(rows_of)), int(people), 0))
     return found
 
 

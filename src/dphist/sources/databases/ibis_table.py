@@ -42,7 +42,6 @@ class IbisTable:
     """An Ibis table on SQLite, and the expressions to count its rows."""
 
     watching = False
-    had_cell: int | None = None
 
     def watch(self, tally: Tally) -> None:
         """Say how many rows there are, which takes another pass: no fewer people than elsewhere are to be told."""
@@ -246,8 +245,6 @@ class IbisTable:
         placed = self.table.select(person=self.person(bound.id), cell=cell, **amounts)
         there = [placed[name].notnull() for name in ("person", "cell", *amounts)]
         placed = placed.filter(*there)
-        if self.watching:
-            self.had_cell = self._rows(placed)
         kept = _chosen(placed, list(amounts), bound)
         for name, value in zip(amounts, values, strict=True):
             if value.limit is not None:

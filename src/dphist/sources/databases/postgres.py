@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,8 +24,7 @@ class Postgres(Remote):
     string = "TEXT"
     fence = " OFFSET 0"
 
-    def __init__(self, table: Any, *, ours: bool = False) -> None:
-        self.ours = ours
+    def __init__(self, table: Any) -> None:
         self.backend = table.get_backend()
         self.columns = ibis_columns(table)
         self._decimals = {name for name, kind in table.schema().items() if kind.is_decimal()}
@@ -112,15 +112,7 @@ class Postgres(Remote):
         return f"ARRAY[{', '.join(f'cells[1 + (first + {i} * total) / {rows}]' for i in range(rows))}]"
 
     def _fetch(self, statements: Sequence[str]) -> list[list[list[Any]]]:
-        connection = self.backend.con
-        try:
-            return self._ask(connection, statements)
-        finally:
-            if self.ours:
-                connection.close()
-
-    def _ask(self, connection: Any, statements: Sequence[str]) -> list[list[list[Any]]]:
-        answers = []
+        answers, connection = [], self.backend.con
         with connection.transaction(), connection.cursor() as cursor:
             # Counting writes nothing, and PostgreSQL is told so; all statements see the same rows.
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -149,7 +141,10 @@ def open_url(source: str) -> Engine:
     except Exception:
         backend.con.close()
         raise SourceError(f"there is no table {table} in {shown(address)}") from None
-    return Postgres(found, ours=True)
+    engine = Postgres(found)
+    # Ours, and open as long as somebody has a question.
+    weakref.finalize(engine, backend.con.close)
+    return engine
 
 
 def _connected(address: str) -> Any:

@@ -41,7 +41,13 @@ class Remote(Sql):
 
     def watch(self, tally: Tally) -> None:
         """Say how many rows there were."""
+        if self._seen is None:
+            ((self._seen,),) = self._answer(self._all_rows)
         tally.rows = self._seen
+
+    @property
+    def _all_rows(self) -> str:
+        return f"SELECT count(*) FROM {self.relation}"
 
     def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
         """Count the rows by their keys, and add their values up."""
@@ -203,13 +209,12 @@ class Remote(Sql):
         """Cells, how many rows of them are kept, and sums of their values."""
         asked = [sql for sql in (self.too_large(bound.id),) if sql is not None]
         if self.watching:
-            # To rank the rows of every person is many times as much work.
-            asked.insert(0, self._placed_of_all(cell, bound, values))
+            asked.insert(0, self._all_rows)
         *looked, (cells, rows, *sums) = self._answers(
             [*asked, self.bounded_statement(cell, bound, values=values)]
         )
         if self.watching:
-            (self._seen,), (self.had_cell,) = looked.pop(0)
+            ((self._seen,),) = looked.pop(0)
         if looked and looked[0] != [[0]]:
             raise refuse_floats(bound.id)
         return (
@@ -247,14 +252,6 @@ class Remote(Sql):
         names = ["key", "cell", "n"] if len(answer) == 3 else ["n"]
         kinds = [pa.string() if name == "key" else pa.int64() for name in names]
         return pa.table([pa.array(each, kind) for each, kind in zip(answer, kinds, strict=True)], names)
-
-    def _placed_of_all(self, cell: str, bound: Bound, values: Sequence[Value]) -> str:
-        """A query for the number of rows, and of those that have a person and a cell."""
-        relation = self.relation
-        return (
-            f"SELECT (SELECT count(*) FROM {relation}) AS a, "
-            f"(SELECT count(*) FROM ({self.placed(cell, bound, None, values)}) AS p) AS b"
-        )
 
     def crowd(self, person: Column) -> tuple[Integers, Integers]:
         """Numbers of rows, and how many people have as many."""

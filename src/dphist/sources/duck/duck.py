@@ -252,11 +252,10 @@ class Duck(Sql):
         ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
         count = -(-int(rows) // rows_at_once(self.connection))
         parts = [None] if count <= 1 else [f"hash(person) % {count} = {part}" for part in range(count)]
-        answers, self.had_cell = [], 0
+        answers = []
         with shown_progress(self.connection, len(parts)) as done:
             for part in parts:
                 people, cells, *amounts = self._sorted(cell, bound, part, values)
-                self.had_cell += len(cells)
                 limited = [(found, value.limit) for found, value in zip(amounts, values, strict=True)]
                 answers.append(counted(people, cells, bound, self.starts, limited))
                 done()

@@ -28,17 +28,6 @@ class Sql(SqlWords):
     def table_of(self, sql: str) -> Any:
         """What a query for keys, cells and numbers gives, as an Arrow table."""
 
-    def tell(self, tally: Tally, had: Sequence[str]) -> None:
-        """Say how many rows there are and of how many nothing that they must have is NULL, for the custodian alone."""
-        known = " AND ".join(f"({each}) IS NOT NULL" for each in had)
-        # One scan: rows that pass by on their way are not to be had twice.
-        told = f"SELECT CASE WHEN {known} THEN 'placed' ELSE 'dropped' END AS key FROM {self.relation}"
-        found = self.table_of(f"SELECT key, 0 AS cell, count(*) AS n FROM ({told}) AS told GROUP BY key")
-        rows = dict(zip(found.column("key").to_pylist(), found.column("n").to_pylist(), strict=True))
-        self.watch(tally)
-        # A text file knows of lines that made no row, other sources of none.
-        tally.rows, tally.placed = max(sum(rows.values()), tally.rows or 0), rows.get("placed", 0)
-
     def totals(self, values: Sequence[Value]) -> str:
         """The sums of the columns v0, v1, …, as s0, s1, …, each within what a 64-bit integer holds."""
         return "".join(

@@ -52,7 +52,6 @@ class SqlWords(ABC):
     columns: tuple[Column, ...]
     relation: str
     watching = False
-    had_cell: int | None = None
     double = "DOUBLE PRECISION"
     string = "VARCHAR"
 
