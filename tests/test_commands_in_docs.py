@@ -60,7 +60,8 @@ def options_of_measurement(name: str) -> set[str]:
         found |= set(re.findall(r"\"(--[\w-]+)\"", source))
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef) and node.name == "measure":
-                found |= {f"--{each.arg.replace('_', '-')}" for each in node.args.kwonlyargs}
+                names = (each.arg.replace("_", "-") for each in node.args.kwonlyargs)
+                found |= {f"{'-' if len(name) == 1 else '--'}{name}" for name in names}
     return found
 
 
