@@ -42,21 +42,24 @@ def says(command: Callable[..., None]) -> Callable[..., None]:
 def export(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
     output: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A .csv, .tsv or .xlsx file.", show_default=False)
+        Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .xlsx file.", show_default=False)
     ],
     confidence: Annotated[
         float, typer.Option(help="How often each interval should hold the true count.")
     ] = 0.95,
+    guesses: Annotated[
+        bool, typer.Option("--guesses", help="Write what was not measured, too: guesses, marked as such.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
 ) -> None:
-    """Write a release's table for programs that do not read Parquet: labels, estimate, low and high."""
+    """Write what a release measured as a spreadsheet or a plain table: labels, estimate, low and high."""
     from dphist.cli.files import check_copy
     from dphist.release import load
     from dphist.uses.exporting import export as write
 
     check_copy(output, release, force)
     with screen.progress("writing the table"):
-        written = write(load(release), output, confidence=confidence)
+        written = write(load(release), output, confidence=confidence, guesses=guesses)
     for path in written:
         screen.line(str(path))
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
-from dphist.errors import QueryError
+from dphist.errors import MechanismError, QueryError
 from dphist.extras import need
 from dphist.inference.intervals import read_confidence
+from dphist.inference.tables.measured import Axes
 from dphist.kernels.hashing import GOLDEN
+from dphist.model.workload import Workload
 from dphist.release.bounds import every_bound
 from dphist.release.cells import TableCells
 from dphist.release.cells.cells import places
@@ -28,6 +32,118 @@ if TYPE_CHECKING:
 
 # Beyond, the frame of labels would not fit in memory.
 _MOST_RECORDS = 10**9
+# Cells of a table that are asked at a time.
+_BLOCK = 1 << 16
+
+
+def were_measured(release: Contents, tables: Sequence[Axes]) -> list[Axes]:
+    """Those tables of which a cell was measured, the one in the middle."""
+    if not tables:
+        return []
+    shape = release.domain.shape
+    bounded = np.array([[axis in axes for axis in range(len(shape))] for axes in tables])
+    low = np.where(bounded, np.array(shape) // 2, 0)
+    asked = Workload(release.domain, low, np.where(bounded, low + 1, shape))
+    measured = release.cells.answers(release, asked, 0.95).measured
+    return [axes for axes, so in zip(tables, measured, strict=True) if so]
+
+
+def measured_tables(release: Contents, most: int | None = None) -> Iterator[list[Axes]]:
+    """Say which tables were measured: the total, those of one attribute, of two and so on, as long as there are any.
+
+    Args:
+        release: What is asked.
+        most: Of as many attributes, how many tables are tried.
+
+    Yields:
+        The attributes of each table.
+    """
+    found = were_measured(release, [()])
+    while found:
+        yield found
+        found = were_measured(release, list(islice(_wider(release, found), most)))
+
+
+def largest_tables(release: Contents) -> list[Axes]:
+    """Say which tables were measured that lie in no larger one: one of all attributes where they all were together.
+
+    Args:
+        release: What is asked.
+
+    Returns:
+        The attributes of each table; of all attributes where nothing is known of what was measured.
+    """
+    every = tuple(range(len(release.domain.shape)))
+    try:
+        if were_measured(release, [every]):
+            return [every]
+        tables = [axes for found in measured_tables(release) for axes in found]
+    except MechanismError:
+        # It is not here, so its errors are not known.
+        return [every]
+    inside = {axes[:place] + axes[place + 1 :] for axes in tables for place in range(len(axes))}
+    return [axes for axes in tables if axes not in inside] or [every]
+
+
+def with_totals(tables: Sequence[Axes]) -> list[Axes]:
+    """Tables and all smaller ones inside them, the total first."""
+    found = {
+        axes for table in tables for order in range(len(table) + 1) for axes in combinations(table, order)
+    }
+    return sorted(found, key=lambda axes: (len(axes), axes))
+
+
+def table_columns(
+    release: Contents, tables: Sequence[Axes], confidence: float
+) -> tuple[TableCells, dict[str, pyarrow.Array]]:
+    """Ask for tables, one below the other: which one a row is of, labels, numbers, and whether they were measured.
+
+    Args:
+        release: What is asked.
+        tables: The attributes of each table.
+        confidence: How sure each interval is to hold the true count.
+
+    Returns:
+        The tables in the order of the rows, and the columns; labels of attributes that a table sums over are missing.
+    """
+    import pyarrow as pa
+
+    shape = release.domain.shape
+    cells = TableCells(
+        release.domain, {axes: np.broadcast_to(np.nan, [shape[axis] for axis in axes]) for axes in tables}
+    )
+    size, parts = int(cells.starts[-1]), []
+    for begin in range(0, size, _BLOCK):
+        places = cells.places(begin, min(begin + _BLOCK, size)).T.astype(np.int64)
+        boxes = np.maximum(places, 0), np.where(places < 0, shape, places + 1)
+        parts.append(release.cells.answers(release, Workload(release.domain, *boxes), confidence))
+    value, low, high, measured = (
+        np.concatenate([getattr(part, side) for part in parts])
+        for side in ("value", "low", "high", "measured")
+    )
+    columns, names = cells.label_rows(0, size), number_names(release.domain)
+    for name, numbers in (("estimate", value), ("low", low), ("high", high)):
+        columns[names[name]] = as_arrow(numbers + 0.0, missing=np.isnan(numbers))
+    bits = pa.py_buffer(np.packbits(measured, bitorder="little"))
+    columns[free("measured", set(columns))] = pa.Array.from_buffers(pa.bool_(), measured.size, [None, bits])
+    for name, totals in sum_columns(release, set(columns)).items():
+        beyond = [tuple(axis for axis in range(len(shape)) if axis not in axes) for axes in cells.order]
+        rows = [totals.reshape(shape).sum(axis=axes).reshape(-1) for axes in beyond]
+        columns[name] = as_arrow(np.concatenate(rows))
+    return cells, columns
+
+
+def _wider(release: Contents, tables: Sequence[Axes]) -> Iterator[Axes]:
+    """Tables of one attribute more that may have been measured: all that lies inside them was."""
+    known, attributes = set(tables), len(release.domain.shape)
+    published = release.cells.tables if isinstance(release.cells, TableCells) else None
+    for axes in tables:
+        for more in range(axes[-1] + 1 if axes else 0, attributes):
+            wider = (*axes, more)
+            if (published is None or wider in published) and all(
+                wider[:place] + wider[place + 1 :] in known for place in range(len(axes))
+            ):
+                yield wider
 
 
 @explained

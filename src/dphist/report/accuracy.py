@@ -18,6 +18,7 @@ from dphist.inference.tables.measured import Axes
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.release import Release
+from dphist.release.tables import measured_tables, were_measured
 
 IntArray = NDArray[np.int64]
 
@@ -54,21 +55,18 @@ def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, An
         ('1 of 3 attributes', 1, False)
     """
     every = tuple(range(len(release.domain.shape)))
-    whole = _measured(release, [every])
+    whole = bool(were_measured(release, [every]))
+    last = min(_FEW, len(every) - 1) if whole else len(every) - 1
     rows: list[dict[str, Any]] = []
-    inside: list[Axes] = [()]
-    for order in range(1, len(every)):
-        tables = _larger(inside, len(every))
-        inside = _measured(release, tables) if tables else []
-        if not inside:
-            break
+    order = 0
+    for order, inside in enumerate(islice(measured_tables(release, _MOST_TABLES), 1, last + 1), 1):
         about = _about(len(inside), math.comb(len(every), order), order, len(every))
         rows += _lines(release, inside, about, confidence)
-        if whole and order == _FEW:
-            break
     if whole or len(every) == 1:
         return rows + _lines(release, [every], "all attributes", confidence)
-    unknown = f"{order} or more of {len(every)} attributes" if not inside else "all attributes"
+    unknown = (
+        f"{order + 1} or more of {len(every)} attributes" if order < len(every) - 1 else "all attributes"
+    )
     rows.append({"about": unknown, "cells": 1, "share": 0.0, "half_width": None, "part": None})
     return rows + _everything(release, confidence)
 
@@ -93,31 +91,10 @@ def relative(part: float | None) -> str:
     return f"{100.0 * part:.0f}%" if part >= 0.1 else f"{100.0 * part:.2g}%"
 
 
-def _larger(inside: Sequence[Axes], attributes: int) -> list[Axes]:
-    """Tables of one attribute more that may have been measured: all that they hold was."""
-    known = set(inside)
-    larger = (
-        (*axes, more)
-        for axes in inside
-        for more in range(axes[-1] + 1 if axes else 0, attributes)
-        if all(axes[:place] + axes[place + 1 :] + (more,) in known for place in range(len(axes)))
-    )
-    return list(islice(larger, _MOST_TABLES))
-
-
 def _about(measured: int, tables: int, order: int, attributes: int) -> str:
     """Which attributes questions bound, in words; and of how many tables that was measured, if not of all."""
     some = "" if measured in (tables, _MOST_TABLES) else f" ({counted(measured, 'table')} of {tables:,})"
     return f"{order} of {attributes} attributes{some}"
-
-
-def _measured(release: Release, tables: Sequence[Axes]) -> list[Axes]:
-    """Those tables a cell of which has an interval."""
-    shape = np.array(release.domain.shape, dtype=np.int64)
-    high = np.array([_lengths(release.domain.shape, axes, 0.0) for axes in tables], dtype=np.int64)
-    low = np.where(high < shape, (shape - high) // 2, 0)
-    answers = release.answer(Workload(release.domain, low, low + high))
-    return [axes for axes, is_so in zip(tables, answers.measured, strict=True) if is_so]
 
 
 def _lines(release: Release, tables: Sequence[Axes], about: str, confidence: float) -> list[dict[str, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,31 +13,66 @@ from typing import TYPE_CHECKING, Any
 from dphist.arguments import explained
 from dphist.errors import InputError, OutputError
 from dphist.extras import need
-from dphist.release import Release
+from dphist.inference.tables.measured import Axes
+from dphist.release import Release, TableCells
 from dphist.release.atomic import atomic
+from dphist.release.cells.tables import TOTAL
 from dphist.release.columns import label_columns, number_names
 from dphist.release.file.readable import readable, told_columns
+from dphist.release.tables import largest_tables, table_columns, with_totals
 
 if TYPE_CHECKING:
     import pyarrow
 
 # A sheet of a spreadsheet has so many rows, its head included.
 _SHEET = 1 << 20
+# And its name so many letters.
+_LONGEST_NAME = 31
+
+
+@dataclass(frozen=True, eq=False)
+class _Content:
+    """What is written, in whichever form."""
+
+    release: Release
+    table: pyarrow.Table
+    sheets: dict[str, list[tuple[int, int, Axes]]]
+    """The rows of each sheet: runs of them, from here to there, with the attributes that they keep."""
+    columns: dict[str, str]
+    """What each column holds."""
+    confidence: float
+    which: str = ""
+    """The column that says which table a row is of, if there is one: a sheet's name says it."""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What is said of the release."""
+        facts = readable(self.release, self.confidence, number_names(self.release.domain))
+        words = {key.decode(): text.decode() for key, text in facts.items()}
+        return words | {"columns": "\n".join(f"{name}: {text}" for name, text in self.columns.items())}
 
 
 @explained
 def export(
-    release: Release, output: str | PathLike[str], *, confidence: float = 0.95, largest: int = _SHEET
+    release: Release,
+    output: str | PathLike[str],
+    *,
+    confidence: float = 0.95,
+    guesses: bool = False,
+    largest: int = _SHEET,
 ) -> list[Path]:
-    """Write a release's table: a row per cell with its labels, ``estimate``, ``low`` and ``high``.
+    """Write what was measured: a row per cell with its labels, ``estimate``, ``low`` and ``high``.
 
-    ``.csv`` and ``.tsv`` come with a second file that says what the columns are and what was promised, under the name
-    and in the form that "CSV on the Web" gives it. ``.xlsx`` says so on a sheet of its own (needs ``dphist[excel]``).
+    Where tables of some attributes were measured it is these, with their totals: one below the other and told apart by
+    the column ``table``, or each on a sheet. ``.csv`` and ``.tsv`` come with a second file that says what the columns
+    are and what was promised, under the name and in the form that "CSV on the Web" gives it. ``.parquet`` says so in
+    its metadata, ``.xlsx`` on a sheet of its own (needs ``dphist[excel]``).
 
     Args:
         release: What to write.
         output: Where; how the name ends decides the form.
         confidence: How sure each interval is to hold the true count.
+        guesses: Whether to write what was not measured, too: not ``measured``, and empty where there is no guess.
         largest: How many rows a sheet may have, its head included.
 
     Returns:
@@ -43,7 +80,7 @@ def export(
 
     Raises:
         InputError: if no form is known by that ending.
-        OutputError: if a spreadsheet cannot hold so many rows.
+        OutputError: if a sheet cannot hold so many rows.
 
     Example:
         >>> import dphist, numpy as np, pathlib, tempfile
@@ -58,45 +95,80 @@ def export(
     kind = path.suffix.lower()
     if kind not in _WRITERS:
         raise InputError(f"{path}: the name must end in {', '.join(_WRITERS)}")
-    table = release.to_arrow(confidence=confidence)
-    if kind == ".xlsx" and table.num_rows >= largest:
-        raise OutputError(
-            f"a sheet has at most {largest:,} rows and this release {table.num_rows:,}; export it as .csv, or publish "
-            "coarser bins"
-        )
-    words = {
-        key.decode(): text.decode()
-        for key, text in readable(release, confidence, number_names(release.domain)).items()
+    content = _content(release, confidence, guesses)
+    for name, runs in content.sheets.items() if kind == ".xlsx" else ():
+        if (rows := sum(end - begin for begin, end, _ in runs)) >= largest:
+            raise OutputError(
+                f"a sheet has at most {largest:,} rows and the one of {name} would have {rows:,}; export it as .csv"
+                f"{', or without guesses' if guesses else ', or publish coarser bins'}"
+            )
+    return _WRITERS[kind](content, path)
+
+
+def _content(release: Release, confidence: float, guesses: bool) -> _Content:
+    domain, tables, names = release.domain, largest_tables(release), number_names(release.domain)
+    told = {
+        name: text for names_, text in told_columns(release, confidence, names).items() for name in names_
     }
-    return _WRITERS[kind](release, table, path, words)
+    every, published = tuple(range(len(domain.shape))), release.cells
+    if tables == [every] and not isinstance(published, TableCells):
+        table = release.to_arrow(confidence=confidence)
+        return _Content(release, table, {"counts": [(0, table.num_rows, every)]}, told, confidence)
+    import pyarrow as pa
+
+    known = with_totals(tables)
+    more = list(published.tables) if isinstance(published, TableCells) else [every]
+    guessed = [axes for axes in more if axes not in known] if guesses else []
+    cells, columns = table_columns(release, [*known, *guessed], confidence)
+    ends = zip(cells.starts.tolist(), cells.starts[1:].tolist(), cells.order, strict=False)
+    runs = {axes: (begin, end, axes) for begin, end, axes in ends}
+    sheets = {cells.name(axes): [runs[inside] for inside in with_totals([axes])] for axes in tables}
+    if guessed:
+        sheets["guesses"] = [runs[axes] for axes in guessed]
+    listed = list(columns)
+    said = {
+        listed[0]: "which table the row is of, by the attributes that it keeps; it sums over all others",
+        listed[
+            listed.index(names["high"]) + 1
+        ]: "whether these attributes were measured together; if not, the estimate is a guess",
+    }
+    told |= said
+    return _Content(
+        release, pa.table(columns), sheets, {name: told[name] for name in listed}, confidence, listed[0]
+    )
 
 
-def _delimited(mark: str) -> Callable[[Release, pyarrow.Table, Path, dict[str, str]], list[Path]]:
-    def write(release: Release, table: pyarrow.Table, path: Path, words: dict[str, str]) -> list[Path]:
+def _delimited(mark: str) -> Callable[[_Content, Path], list[Path]]:
+    def write(content: _Content, path: Path) -> list[Path]:
         from pyarrow import csv
 
         with atomic(path) as temporary:
-            csv.write_csv(table, temporary, csv.WriteOptions(delimiter=mark))
+            csv.write_csv(content.table, temporary, csv.WriteOptions(delimiter=mark))
         beside = path.with_name(f"{path.name}-metadata.json")
         with atomic(beside) as temporary:
-            described = json.dumps(_on_the_web(release, table, path.name, words, mark), ensure_ascii=False)
+            described = json.dumps(_on_the_web(content, path.name, mark), ensure_ascii=False)
             temporary.write_text(described, encoding="utf-8")
         return [path, beside]
 
     return write
 
 
-def _on_the_web(
-    release: Release, table: pyarrow.Table, name: str, words: dict[str, str], mark: str
-) -> dict[str, Any]:
+def _parquet(content: _Content, path: Path) -> list[Path]:
+    import pyarrow.parquet as pq
+
+    with atomic(path) as temporary:
+        pq.write_table(content.table.replace_schema_metadata(content.words), temporary)
+    return [path]
+
+
+def _on_the_web(content: _Content, name: str, mark: str) -> dict[str, Any]:
     """What "CSV on the Web" (W3C) wants to know of a file."""
-    columns = told_columns(release, float(words["confidence"]), number_names(release.domain))
-    told = {name: text for names, text in columns.items() for name in names}
+    words = content.words
     return {
         "@context": "http://www.w3.org/ns/csvw",
         "url": name,
         "dialect": {"delimiter": mark},
-        **release.about.describe("dcat", {}),
+        **content.release.about.describe("dcat", {}),
         "rdfs:comment": [f"Guarantee: {words['guarantee']}.", f"Intervals: {words['intervals']}."],
         "tableSchema": {
             "columns": [
@@ -104,9 +176,9 @@ def _on_the_web(
                     "name": field.name,
                     "titles": field.name,
                     "datatype": _web_type(field.type),
-                    "dc:description": told.get(field.name, ""),
+                    "dc:description": content.columns[field.name],
                 }
-                for field in table.schema
+                for field in content.table.schema
             ]
         },
     }
@@ -122,51 +194,81 @@ def _web_type(kind: Any) -> str:
     return "date" if pa.types.is_date(kind) else "boolean" if pa.types.is_boolean(kind) else "string"
 
 
-def _sheet(release: Release, table: pyarrow.Table, path: Path, words: dict[str, str]) -> list[Path]:
-    """A sheet of numbers that filter and sort as numbers, and a sheet of words."""
+def _book(content: _Content, path: Path) -> list[Path]:
+    """Sheets of numbers that filter and sort as numbers, and a sheet of words."""
     xlsxwriter = need("xlsxwriter", "excel")
 
-    known = {column.name for column in label_columns(release.domain)}
     with atomic(path) as temporary:
         book = xlsxwriter.Workbook(
             str(temporary), {"constant_memory": True, "default_date_format": "yyyy-mm-dd"}
         )
-        head, day = book.add_format({"bold": True}), book.add_format({"num_format": "yyyy-mm-dd"})
-        wrapped, count = book.add_format({"text_wrap": True}), book.add_format({"num_format": "#,##0.0"})
-        sheet = book.add_worksheet("counts")
-        sheet.freeze_panes(1, 0)
-        for place, name in enumerate(table.column_names):
-            sheet.set_column(place, place, max(10, min(len(name) + 2, 40)))
-            sheet.write_string(0, place, name, head)
-        first = 1
-        for batch in table.to_batches(max_chunksize=1 << 14):
-            columns = [batch.column(place).to_pylist() for place in range(batch.num_columns)]
-            for row in range(batch.num_rows):
-                for place, name in enumerate(table.column_names):
-                    value = columns[place][row]
-                    if isinstance(value, str):
-                        # As text whatever it looks like: a label that begins with "=" is no formula.
-                        sheet.write_string(first + row, place, value)
-                    elif isinstance(value, bool):
-                        sheet.write_boolean(first + row, place, value)
-                    elif isinstance(value, int | float):
-                        sheet.write_number(first + row, place, value, None if name in known else count)
-                    elif value is not None:
-                        sheet.write_datetime(first + row, place, value, day)
-            first += batch.num_rows
-        sheet.autofilter(0, 0, max(first - 1, 1), len(table.column_names) - 1)
+        formats = {
+            "head": book.add_format({"bold": True}),
+            "day": book.add_format({"num_format": "yyyy-mm-dd"}),
+            "count": book.add_format({"num_format": "#,##0.0"}),
+        }
+        taken = {"about"}
+        for name, runs in content.sheets.items():
+            _sheet(book.add_worksheet(_sheet_name(name, taken)), content, runs, formats)
         about = book.add_worksheet("about")
-        about.set_column(0, 0, 14, head)
-        about.set_column(1, 1, 100, wrapped)
-        for row, (key, text) in enumerate(words.items()):
+        about.set_column(0, 0, 14, formats["head"])
+        about.set_column(1, 1, 100, book.add_format({"text_wrap": True}))
+        for row, (key, text) in enumerate(content.words.items()):
             about.write_string(row, 0, key)
             about.write_string(row, 1, text)
         book.close()
     return [path]
 
 
-_WRITERS: dict[str, Callable[[Release, pyarrow.Table, Path, dict[str, str]], list[Path]]] = {
+def _sheet_name(name: str, taken: set[str]) -> str:
+    """A name that spreadsheets take, and that no other sheet has."""
+    plain = re.sub(r"[\[\]:*?/\\'\x00-\x1f]", "_", name)[:_LONGEST_NAME]
+    number = 1
+    while plain.lower() in taken:
+        number += 1
+        plain = f"{plain[: _LONGEST_NAME - 8]} {number}"
+    taken.add(plain.lower())
+    return plain
+
+
+def _sheet(sheet: Any, content: _Content, runs: list[tuple[int, int, Axes]], formats: dict[str, Any]) -> None:
+    """Write some rows; where they add up over an attribute that others on the sheet keep, it says ``total``."""
+    domain, kept = content.release.domain, {axis for _, _, axes in runs for axis in axes}
+    labels = {column.name: column.axis for column in label_columns(domain)}
+    shown = [
+        name
+        for name in content.table.column_names
+        if labels.get(name) in kept or (name not in labels and name != content.which)
+    ]
+    sheet.freeze_panes(1, 0)
+    for place, name in enumerate(shown):
+        sheet.set_column(place, place, max(10, min(len(name) + 2, 40)))
+        sheet.write_string(0, place, name, formats["head"])
+    row = 1
+    for begin, end, axes in runs:
+        for batch in content.table.select(shown).slice(begin, end - begin).to_batches(max_chunksize=1 << 14):
+            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for place, (name, value) in enumerate(zip(shown, values, strict=True)):
+                    axis = labels.get(name)
+                    if axis is not None and axis not in axes:
+                        if name == domain.names[axis]:
+                            sheet.write_string(row, place, TOTAL)
+                    elif isinstance(value, str):
+                        # As text whatever it looks like: a label that begins with "=" is no formula.
+                        sheet.write_string(row, place, value)
+                    elif isinstance(value, bool):
+                        sheet.write_boolean(row, place, value)
+                    elif isinstance(value, int | float):
+                        sheet.write_number(row, place, value, None if axis is not None else formats["count"])
+                    elif value is not None:
+                        sheet.write_datetime(row, place, value, formats["day"])
+                row += 1
+    sheet.autofilter(0, 0, max(row - 1, 1), len(shown) - 1)
+
+
+_WRITERS: dict[str, Callable[[_Content, Path], list[Path]]] = {
     ".csv": _delimited(","),
     ".tsv": _delimited("\t"),
-    ".xlsx": _sheet,
+    ".parquet": _parquet,
+    ".xlsx": _book,
 }

@@ -102,26 +102,35 @@ class TableCells:
         """The table of some rows, and each attribute's labels, empty where a table does not keep it."""
         import pyarrow as pa
 
-        rows = np.arange(begin, end, dtype=np.int64)
-        which = np.searchsorted(self.starts, rows, side="right") - 1
-        first, last = (int(which[0]), int(which[-1]) + 1) if rows.size else (0, 0)
+        which = self._which(begin, end)
+        first, last = (int(which[0]), int(which[-1]) + 1) if which.size else (0, 0)
         names = text_array([self.name(axes) for axes in self.order[first:last]])
         columns: dict[str, Any] = {
             self.table_column(): pa.DictionaryArray.from_arrays(
                 as_arrow((which - first).astype(np.int32)), names
             )
         }
-        places = np.full((len(self.domain.shape), rows.size), -1, dtype=np.int32)
-        for number in range(first, last):
+        places = self.places(begin, end)
+        for column in label_columns(self.domain):
+            columns[column.name] = column.rows(places[column.axis])
+        return columns
+
+    def places(self, begin: int, end: int) -> NDArray[np.int32]:
+        """Where some rows lie on every axis, −1 where their table does not keep it."""
+        which = self._which(begin, end)
+        places = np.full((len(self.domain.shape), which.size), -1, dtype=np.int32)
+        for number in range(int(which[0]), int(which[-1]) + 1) if which.size else ():
             axes = self.order[number]
             start, stop = max(begin, int(self.starts[number])), min(end, int(self.starts[number + 1]))
             inside = np.arange(start, stop) - int(self.starts[number])
             found = np.unravel_index(inside, [self.domain.shape[axis] for axis in axes]) if axes else ()
             for axis, place in zip(axes, found, strict=True):
                 places[axis, start - begin : stop - begin] = place
-        for column in label_columns(self.domain):
-            columns[column.name] = column.rows(places[column.axis])
-        return columns
+        return places
+
+    def _which(self, begin: int, end: int) -> IntArray:
+        """The numbers of the tables of some rows."""
+        return np.searchsorted(self.starts, np.arange(begin, end), side="right") - 1
 
     # ---- asking -----------------------------------------------------------------------------------------
 
