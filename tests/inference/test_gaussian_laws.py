@@ -103,6 +103,8 @@ def test_stated_variances_are_the_errors(mechanism: object) -> None:
     for seed in range(250):
         made = run(mechanism, truth, budget, seed=seed)  # type: ignore[arg-type]
         errors.append(asked.answer(made.counts) - asked.answer(truth))
+    assert made.errors.words.short.startswith("exact: ")
+    assert "not covered" not in made.errors.words.details
     stated = made.errors.variance(asked)
     assert np.var(errors, axis=0) / stated == pytest.approx(np.ones(30), abs=0.4)
     assert float(np.mean(np.var(errors, axis=0) / stated)) == pytest.approx(1.0, abs=0.06)

@@ -10,8 +10,9 @@ from scipy import stats
 import dphist
 from dphist.errors import QueryError
 from dphist.inference import guaranteed
+from dphist.inference.estimate import IndependentNoise
 from dphist.inference.guaranteed import NoisySums, PredictableTree, martingale_widths
-from dphist.inference.intervals import chernoff_widths
+from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
@@ -47,6 +48,21 @@ def _theorem(counts, epsilon, seed):
 
 def _tree(counts, epsilon, seed):
     return _theorem(counts, epsilon, seed).tree
+
+
+@pytest.mark.parametrize("far", [100.0, 900.0])
+def test_below_zero_intervals_reach_as_far_up_as_around_zero(far):
+    """Whatever a sum of noise has come to, "0 to 0" would say that there is certainly nobody."""
+    domain, law = Domain([Ordinal("x", range(4))]), NoiseLaw("laplace", 50)
+    asked, noisy = Workload(domain, [[0], [1]], [[4], [2]]), np.array([0.0, -far, 0.0, 0.0])
+    summed, width = np.full(2, -far), half_widths(Spread.of_terms(np.array([4, 1]), law), 0.95)
+    for proven in (False, True):
+        found = IndependentNoise(law, exact=True).interval(asked, summed, 0.95, guaranteed=proven)
+        assert found.low.tolist() == [0.0, 0.0]
+        assert found.high == pytest.approx(width)
+    low, high = NoisySums(noisy, law).bounds(asked.low, asked.high, 0.95)
+    assert low.tolist() == [0.0, 0.0]
+    assert high == pytest.approx(width)
 
 
 @pytest.mark.parametrize("name", LINES)

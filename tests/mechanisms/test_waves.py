@@ -81,6 +81,7 @@ def test_what_is_published_says_why_replays_and_holds():
     assert "(wavelets) are measured (privelet)" in release.mechanism.why
     release.verify()
     answers = release.answer(RANGES, confidence=0.95)
+    assert answers.method.startswith("exact: ")
     truth = np.asarray(RANGES.answer(_hill(400).counts))
     # The noise of each is normal and known: half of 400 ranges beyond two deviations
     # does not happen.

@@ -448,7 +448,8 @@ def test_sums_of_values_that_are_not_negative_have_intervals_that_are_not():
     assert (sums.value < 0).any()
     assert sums.value.sum() == pytest.approx(Cube(release).sum("v").value.item())
     assert (sums.low >= 0).all()
-    assert (sums.low <= sums.high).all()
+    # Below zero no interval says that the sum is zero for certain: it reaches from there as far up as noise does.
+    assert np.ptp(sums.high - sums.low) <= 1.01 * np.min(sums.high - sums.low)
     below = Domain([domain.attributes[0], Ordinal("v", range(-19, 1))])
     sums = (
         Cube(publish(Histogram(below, counts), epsilon="0.2", mechanism="laplace", unattended=True))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
-from dphist.inference.intervals import Spread, chernoff_widths, half_widths
+from dphist.inference.intervals import Spread, chernoff_widths, half_widths, possible
 from dphist.kernels.pieces import box_part_squares, interval_part_squares
 from dphist.model.law import NoiseLaw
 from dphist.model.phrases import mended
@@ -106,6 +106,9 @@ class Errors(Protocol):
         ...
 
 
+EXACT = "exact: the noise in the range has a known distribution"
+
+
 class NoiseErrors:
     """Errors that are noise of a known law: weighted sums of independent draws, described by their ``spread``.
 
@@ -114,6 +117,7 @@ class NoiseErrors:
     """
 
     short: ClassVar[str] = "noise only: what merging or cutting has biased is not covered"
+    """What is said of intervals, unless they are a theorem: then nothing else is off, and they are exact."""
     centre: FloatArray | None = None
     """Unbiased counts that intervals stand on instead of the published ones."""
 
@@ -132,7 +136,8 @@ class NoiseErrors:
     @property
     def words(self) -> Words:
         """Say how intervals are obtained and what they do not cover."""
-        return Words(self.short, self.method)
+        plain = self.theorem and self.short == NoiseErrors.short
+        return Words(EXACT if plain else self.short, self.method)
 
     def variance(self, workload: Workload) -> FloatArray:
         """Give the variance of the noise in every question; where it has several boxes, their deviations are added."""
@@ -267,17 +272,11 @@ class IndependentNoise(NoiseErrors):
     law: NoiseLaw | Fraction
     method: str = "the distribution of the sum of the noise in the range"
     exact: bool = field(default=False, kw_only=True)
-    short: ClassVar[str] = "exact: the noise in the range has a known distribution"
 
     @property
     def theorem(self) -> bool:
         """The law of the noise is a theorem about the error where there is no other error."""
         return self.exact
-
-    @property
-    def words(self) -> Words:
-        """Say that the law is known, or that it is the noise's alone."""
-        return Words(self.short if self.exact else NoiseErrors.short, self.method)
 
     def spread(self, workload: Workload) -> Spread:
         """Count the cells of every box."""
@@ -324,10 +323,7 @@ def around(stand: FloatArray, width: float | FloatArray, published: FloatArray) 
 
     A count is never negative: cutting at zero keeps coverage, and so does holding what is published.
     """
-    return holding(
-        Interval(np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)),
-        published,
-    )
+    return holding(Interval(*possible(stand - width, stand + width)), published)
 
 
 def holding(found: Interval, published: FloatArray) -> Interval:

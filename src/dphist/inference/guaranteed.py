@@ -59,7 +59,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.intervals import Spread, half_widths
+from dphist.inference.intervals import Spread, half_widths, possible
 from dphist.inference.measured import MeasuredTree
 from dphist.kernels.compile import only_read
 from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
@@ -126,7 +126,7 @@ class NoisySums:
         terms = np.prod(np.maximum(high - low, 0), axis=1).astype(np.int64)
         spread = Spread.of_terms(terms, self.law)
         middle, width = box_sums(self.noisy.astype(np.float64), low, high), half_widths(spread, confidence)
-        return np.maximum(middle - width, 0.0), np.maximum(middle + width, 0.0)
+        return possible(middle - width, middle + width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +270,7 @@ class PredictableTree:
             martingale_widths(noise[:, side], error / 2.0, deviations, masses) for side in range(2)
         )
         lower, upper = found[:, 0] - low_reach - beyond[:, 0], found[:, 1] + high_reach + beyond[:, 1]
-        return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+        return possible(lower, upper)
 
 
 def martingale_widths(

@@ -17,7 +17,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import QueryError
 from dphist.kernels.special import gamma_quantiles, normal_mixture_quantile
@@ -79,6 +79,34 @@ def read_confidence(confidence: object) -> float:
     if not 0 < number < 1:
         raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
     return number
+
+
+def possible(
+    low: ArrayLike, high: ArrayLike, least: float = 0.0, most: float = math.inf
+) -> tuple[FloatArray, FloatArray]:
+    """Intervals of noise, cut to what the truth can be: they hold it as surely as before.
+
+    One whose middle cannot be the truth first moves until it can. Cut where it lay, hardly anything would be left of
+    one around a count of -189: "0 to 0" reads as if there were certainly nobody, where noise merely went far.
+
+    Args:
+        low: Lower ends.
+        high: Upper ends.
+        least: No true number is less.
+        most: No true number is more.
+
+    Returns:
+        Lower and upper ends; what is not a number stays so.
+
+    Example:
+        >>> [end.tolist() for end in possible([-250.0, -20.0, 5.0], [-128.0, 80.0, 9.0])]
+        [[0.0, 0.0, 5.0], [61.0, 80.0, 9.0]]
+    """
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        middle = (low + high) / 2.0
+        moved = np.where(np.isfinite(middle), np.clip(middle, least, most) - middle, 0.0)
+    return np.clip(low + moved, least, most), np.clip(high + moved, least, most)
 
 
 def half_widths(spread: Spread, confidence: float) -> FloatArray:

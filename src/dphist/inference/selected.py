@@ -35,7 +35,7 @@ from dphist.inference.estimate import (
     no_theorem,
     shared_confidence,
 )
-from dphist.inference.intervals import Spread, half_widths
+from dphist.inference.intervals import Spread, half_widths, possible
 from dphist.kernels.special import log_normal
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
@@ -99,7 +99,7 @@ class SelectedNoise(IndependentNoise):
         if single.any():
             ends = [np.asarray(workload.answer(end), dtype=np.float64) for end in self.bounds(cells, share)]
             low[single], high[single] = ends[0][single], ends[1][single]
-        low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
+        low, high = possible(low, high)
         return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
 
     def bounds(self, values: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:

@@ -258,4 +258,6 @@ def _flat(answers: list[Noisy]) -> tuple[FloatArray, FloatArray]:
 def _reconcile(tree: MeasuredTree, nonnegative: bool, fixed: bool = False) -> Estimate:
     totals = tree.nonnegative() if nonnegative else tree.least_squares()
     noise = UnprojectedNoise if nonnegative else TreeNoise
-    return Estimate(tree.cells(totals), noise(tree, fixed=fixed))
+    # Of a tree that is the same for all data nothing is off but noise.
+    method = "exact variance of the tree's least squares" if fixed else TreeNoise.method
+    return Estimate(tree.cells(totals), noise(tree, method, fixed))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import QueryError
+from dphist.inference.intervals import possible
 from dphist.release.columns import free
 from dphist.release.contents import Contents, MeasuredSums
 
@@ -37,10 +38,9 @@ def possible_sums(
 ) -> tuple[FloatArray, FloatArray]:
     """An interval of a sum, cut to what sums of values between two ends can be: of none below zero none is.
 
-    The sum lies there for certain, so cutting loses no coverage. The number stays as it is: sums of groups add up.
+    The number stays as it is: sums of groups add up.
     """
-    bottom, top = 0.0 if least >= 0 else -np.inf, 0.0 if most <= 0 else np.inf
-    return np.clip(low, bottom, top), np.clip(high, bottom, top)
+    return possible(low, high, 0.0 if least >= 0 else -np.inf, 0.0 if most <= 0 else np.inf)
 
 
 def sum_columns(release: Contents, taken: set[str]) -> dict[str, FloatArray]:

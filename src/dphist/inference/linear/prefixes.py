@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,6 @@ class PrefixNoise(NoiseErrors):
     """What a prefix sum makes of one draw, by how many cells before its end that was."""
     law: NoiseLaw
     method: str = "exact variance of the noise in the range, a difference of two prefix sums"
-    short: ClassVar[str] = "exact: the noise in the range has a known law"
     theorem = True
 
     @property
