@@ -127,6 +127,31 @@ def test_the_report_says_so(unseen, release):
         assert "nan" not in drawn
 
 
+def test_the_report_shows_the_tables_that_were_measured(release):
+    pairs = dphist.publish(
+        dphist.Histogram(release.domain, np.full((20, 2, 3), 50)),
+        epsilon=1,
+        mechanism=Marginals(tables=((0, 1), (1, 2))),
+    )
+    page = report_page(pairs).split('<script type="module">')[0]
+    assert "2 tables were measured: age × sex, sex × job. What" in page
+    for names in (("age", "sex"), ("sex", "job")):
+        assert f"Records by {names[0]} and {names[1]}, with 95% intervals" in page
+        asked = pairs.answer(dphist.Workload.marginals(pairs.domain, [list(names)]))
+        for low in asked.low:
+            assert f'<td class="number">{low:,.1f}</td>' in page
+    assert "Records by age and job" not in page
+    # Where nothing but single attributes was measured there is no map of guesses.
+    assert "Records by age and sex" not in report_page(release)
+    plane = dphist.Domain([dphist.Ordinal("age", range(9)), dphist.Nominal("place", list("abc"))])
+    apart = Marginals(tables=((0,), (1,)))
+    page = report_page(
+        dphist.publish(dphist.Histogram(plane, np.full((9, 3), 50)), epsilon=1, mechanism=apart)
+    )
+    assert "Records by age and place" not in page
+    assert "2 tables were measured: age, place. What" in page
+
+
 def test_figures_draw_a_broken_line(unseen):
     drawn = figure(unseen, "age").to_dict()
     rows = drawn_rows(drawn)

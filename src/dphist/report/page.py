@@ -6,6 +6,7 @@ Scripts, data and styles are inside the file, and its content policy forbids the
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -17,6 +18,8 @@ from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
+from dphist.release.cells.tables import TOTAL
+from dphist.release.tables import largest_tables
 from dphist.report import facts, figures
 from dphist.report.accuracy import accuracy as accuracy_of
 from dphist.report.accuracy import relative
@@ -54,7 +57,10 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
         True
     """
     proven = can_guarantee(release)
-    shown = [_figure(number, *each) for number, each in enumerate(_tables(release, proven))]
+    together = _together(release)
+    pairs = [names for names in together if len(names) == 2]
+    drawn = [*_tables(release, proven), *_pairs(release, pairs[:_MOST_FIGURES], proven)]
+    shown = [_figure(number, *each) for number, each in enumerate(drawn)]
     rows = accuracy_of(release)
     accuracy = {
         "id": "accuracy",
@@ -82,6 +88,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             reason=release.note.partition(". In detail: ")[0],
             figures=shown,
             undrawn=release.domain.names[_MOST_FIGURES:],
+            together=[" × ".join(names) or TOTAL for names in together],
             measures=measure_lines(release, Workload.where(release.domain, {}), 0.95),
             accuracy=accuracy,
             several=len(release.domain.shape) > 1,
@@ -108,19 +115,39 @@ def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | No
         numbers = table(release, names)
         missing = "" if numbers.answers.measured.all() else f", {numbers.intervals}"
         both = f"{names[0]} and {names[1]}"
-        bounded = _bounded(numbers)
-        sure = table(release, names, guaranteed=True) if proven and bounded else None
+        sure = table(release, names, guaranteed=True) if proven else None
         alike = _alike(numbers, sure)
-        made.append((f"Records by {both}{missing}{alike}", numbers, None, "estimate"))
-        if bounded and not alike:
-            ends = "interval" if numbers.answers.measured.any() else "pair of bounds"
-            half = f"How far off they may be, by {both}: half the width of each {_percent(numbers)}% {ends}"
+        # A map of guesses alone would show what nobody measured.
+        if numbers.answers.measured.any():
+            made.append((f"Records by {both}{missing}{alike}", numbers, None, "estimate"))
+        if numbers.answers.measured.any() and not alike:
+            half = f"How far off they may be, by {both}: half the width of each {_percent(numbers)}% interval"
             made.append((half, numbers, sure, "uncertainty"))
     for name in names[:_MOST_FIGURES]:
         numbers = table(release, name)
         # What nothing can be said of has no interval of either kind.
         sure = table(release, name, guaranteed=True) if proven and _bounded(numbers) else None
         made.append((f"Records by {name}, {numbers.intervals}", numbers, sure, "estimate"))
+    return made
+
+
+def _together(release: Release) -> list[tuple[str, ...]]:
+    """The attributes of each table that was measured, where they were not all measured together."""
+    names = release.domain.names
+    tables = [tuple(names[axis] for axis in axes) for axes in largest_tables(release)]
+    return [] if tables == [tuple(names)] else tables
+
+
+def _pairs(
+    release: Release, pairs: Sequence[Sequence[str]], proven: bool
+) -> list[tuple[str, Table, Table | None, Colour]]:
+    """Maps of measured tables of two attributes."""
+    made = []
+    for names in pairs:
+        numbers = table(release, names)
+        sure = table(release, names, guaranteed=True) if proven else None
+        caption = f"Records by {names[0]} and {names[1]}, {numbers.intervals}"
+        made.append((caption, numbers, sure, "estimate"))
     return made
 
 
@@ -147,15 +174,15 @@ def _percent(numbers: Table) -> str:
 
 
 def _figure(number: int, caption: str, numbers: Table, sure: Table | None, colour: Colour) -> dict[str, Any]:
-    bars = len(numbers.cuts) == 1
+    listed = len(numbers.answers) <= figures.MOST_BARS and colour == "estimate"
     return {
         "id": f"figure{number}",
         "caption": caption,
         "spec": embed(specification(numbers, colour=colour)),
         "sure": embed(specification(sure, colour=colour)) if sure is not None else None,
         "names": [cuts.attribute.name for cuts in numbers.cuts],
-        "rows": numbers.rows() if bars else [],
-        "sure_rows": sure.rows() if bars and sure is not None else [],
+        "rows": numbers.rows() if listed else [],
+        "sure_rows": sure.rows() if listed and sure is not None else [],
         "said": (numbers.answers.method, numbers.answers.details),
     }
 
