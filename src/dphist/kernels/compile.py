@@ -276,9 +276,7 @@ def started() -> Any:
     """Load numba, and tell it what a kernel is, so that kernels can call each other; from now on no twin is asked."""
     global _numba
     if _numba is None:
-        with _without_linear_algebra():
-            import numba
-            import numba.np.arraymath
+        numba = load()
         from numba.core import event
         from numba.extending import typeof_impl
 
@@ -287,6 +285,14 @@ def started() -> Any:
             event.register("numba:compile", _listener(event.Listener, announcer))
         _numba = numba
     return _numba
+
+
+def load() -> Any:
+    """Load numba and nothing more: twins go on doing small work."""
+    with _without_linear_algebra():
+        import numba
+        import numba.np.arraymath
+    return numba
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from inspect import signature
+from pkgutil import walk_packages
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
@@ -36,6 +37,8 @@ STATUSES: dict[Status, str] = {
     "paper": "a scheme of the literature, or a part that schemes are made of",
     "reference": "for comparison only; refused in a release",
 }
+MOST = 520
+"""Bytes for every cell that no mechanism exceeds: what is reckoned with where less is not known."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Entry:
         preset_of: The mechanism whose options this name sets, if it is a preset.
         alias_of: Another name for exactly the same value, if there is one.
         paper: Where the idea was published; None for dphist's own.
+        memory: Bytes for every cell that publishing and saving take at most, all together; a preset takes what the
+            mechanism does that it is a preset of.
 
     Example:
         >>> entry = list_mechanisms()["boost"]
@@ -69,6 +74,7 @@ class Entry:
     preset_of: str | None = None
     alias_of: str | None = None
     paper: papers.Paper | None = None
+    memory: int = MOST
 
     @property
     def authors(self) -> str:
@@ -107,6 +113,13 @@ def at(home: str) -> Any:
     return getattr(import_module(f"dphist.mechanisms.{module}"), attribute)
 
 
+def load_rooms(*rooms: str) -> None:
+    """Import every module of some rooms, so that none is missing, broken or too large when its time has come."""
+    for room in rooms:
+        for found in walk_packages(import_module(f"dphist.{room}").__path__, f"dphist.{room}."):
+            import_module(found.name)
+
+
 def _table(*entries: Entry) -> dict[str, Entry]:
     return {entry.name: entry for entry in entries}
 
@@ -115,7 +128,7 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("posterior", "ours", "recommended", "single cells: each is inferred from its neighbours",
           "posterior:Posterior"),
     Entry("adaptivetree", "ours", "recommended", "ranges of all sizes: a tree that is measured where it is full",
-          "adaptivetree:AdaptiveTree"),
+          "adaptivetree:AdaptiveTree", memory=240),
     Entry("marginals", "ours", "recommended", "tables of a few attributes: exactly these are measured",
           "marginals:Marginals"),
     Entry("residuals", "ours", "recommended", "tables of few attributes out of ten to a hundred columns",
@@ -128,11 +141,11 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("prefixsums", "ours", "recommended", "cumulative curves under ρ: every prefix with nearly the same error",
           "prefixsums:PrefixSums", paper=papers.PREFIXES),
     Entry("laplace", "baselines", "recommended", "no bias and the plainest intervals: noise on every cell",
-          "baseline:Laplace", paper=papers.DWORK),
+          "baseline:Laplace", paper=papers.DWORK, memory=100),
     Entry("gaussian", "baselines", "recommended", "no bias under ρ, or ε with δ: Gaussian noise on every cell",
-          "baseline:Gaussian", paper=papers.GAUSSIAN),
+          "baseline:Gaussian", paper=papers.GAUSSIAN, memory=100),
     Entry("uniform", "baselines", "paper", "the total alone, spread evenly: the least anyone should beat",
-          "baseline:Uniform", paper=papers.DWORK),
+          "baseline:Uniform", paper=papers.DWORK, memory=100),
     Entry("sparselaplace", "baselines", "recommended", "domains too large to visit: the cells above a threshold",
           "sparselaplace:SparseLaplace", paper=papers.SPARSE),
     Entry("heap", "baselines", "paper", "one value of an attribute by itself, and the others beside it",
@@ -144,19 +157,19 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("structurefirst", "buckets", "paper", "histograms with flat stretches, when ranges are asked for",
           "structurefirst:StructureFirst", paper=papers.BUCKETS),
     Entry("fpa", "compression", "paper", "smooth counts: a fixed number of low frequencies",
-          "fourier:FPA", paper=papers.FREQUENCIES),
+          "fourier:FPA", paper=papers.FREQUENCIES, memory=180),
     Entry("efpa", "compression", "paper", "smooth counts: as many low frequencies as pay for their noise",
-          "fourier:EFPA", paper=papers.LOSSY),
+          "fourier:EFPA", paper=papers.LOSSY, memory=180),
     Entry("spa", "compression", "reference", "sampling perturbation of frequencies, as Rastogi and Nath have it",
           "fourier:SPA", paper=papers.FREQUENCIES),
     Entry("phpartition", "compression", "paper", "counts of few distinct levels: runs cut in two again and again",
           "hpartition:PHPartition", paper=papers.LOSSY),
     Entry("isotonic", "compression", "paper", "counts that never fall, such as sorted ones",
-          "isotonic:Isotonic", paper=papers.CONSISTENCY),
+          "isotonic:Isotonic", paper=papers.CONSISTENCY, memory=140),
     Entry("mwem", "compression", "paper", "few records for many questions: even counts, bent to the worst answer",
           "mwem:MWEM", paper=papers.MWEM),
     Entry("privelet", "wavelets", "paper", "ranges over ordered and nominal attributes with known, even errors",
-          "privelet:Privelet", paper=papers.PRIVELET),
+          "privelet:Privelet", paper=papers.PRIVELET, memory=200),
     Entry("dpcube", "spatial", "paper", "cubes with even regions: boxes found in noisy cells, counted afresh",
           "dpcube:DPCube", paper=papers.DPCUBE),
     Entry("kdhybrid", "spatial", "paper", "points in a plane: cuts at noisy medians, then halves",
@@ -174,7 +187,7 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("matrix", "blocks", "paper", "a known workload on few cells: a strategy and its least squares",
           "matrix:Matrix", paper=papers.STRATEGIES),
     Entry("tree", "trees", "paper", "ranges: totals of nested blocks, made consistent",
-          "tree:Tree", paper=papers.CONSISTENCY),
+          "tree:Tree", paper=papers.CONSISTENCY, memory=380),
     Entry("boost", "trees", "paper", "a binary tree with equal shares, made consistent",
           "presets:boost", "tree", paper=papers.CONSISTENCY),
     Entry("hb", "trees", "paper", "a fan-out chosen by the number of cells",
@@ -236,6 +249,13 @@ CLASSES: dict[str, str] = {
     home.split(":")[1]: home
     for home in (*(entry.home for entry in MECHANISMS.values() if entry.preset_of is None), *_OTHERS)
 }
+
+
+def memory_of(mechanism: object) -> int:
+    """Bytes for every cell that publishing by a mechanism takes; nothing is imported."""
+    kind = type(mechanism)
+    home = f"{kind.__module__.removeprefix('dphist.mechanisms.')}:{kind.__name__}"
+    return next((entry.memory for entry in MECHANISMS.values() if entry.home == home), MOST)
 
 
 def build(name: str, options: dict[str, Any]) -> Any:

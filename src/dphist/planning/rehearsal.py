@@ -16,6 +16,8 @@ from typing import Any
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
 from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.registry import memory_of
 from dphist.memory import available_memory
 from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
 from dphist.model.domain.zones import UTC
@@ -215,7 +217,10 @@ def rehearse(
         beyond=(found.tally.placed or 0) - (tally.placed or 0),
         unit=protected,
         cells=cells,
-        memory=(24 * cells * (1 if keys is None else keys.found), available_memory()),
+        memory=(
+            cells * (memory_of(Auto()) if keys is None else memory_of(Laplace()) * keys.found),
+            available_memory(),
+        ),
         forecasts=_forecasts(domain, epsilon, asked, protected, records)
         if keys is None
         else {"the count of a key that is shown": keys.deviation}
@@ -334,7 +339,7 @@ def _lines(told: Rehearsal) -> list[str]:
     needed, free = told.memory
     of_each = " for each key" if told.keys is not None else ""
     lines.append(
-        f"cells      {told.cells:,}{of_each}; publishing takes about {_bytes(needed)}, {_bytes(free)} are free"
+        f"cells      {told.cells:,}{of_each}; publishing takes up to {_bytes(needed)}, {_bytes(free)} are free"
         if needed < 2**60
         else f"cells      {told.cells:.3g}: nobody can write them out; tables of few attributes are published"
     )

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dphist.errors import InputError, LedgerError, VerificationError
+from dphist.kernels.compile import load
+from dphist.mechanisms.registry import load_rooms
 from dphist.model.budget import Budget
 from dphist.model.exact import shown
 from dphist.model.unit import Unit
@@ -55,11 +57,21 @@ class Account:
         if self.before is not None:
             self.before()
         if self.ledger is not None:
+            _load_all()
             reservation = self.ledger.reserve(
                 self.dataset, self.budget, self.purpose, self.unit, delta=self.delta
             )
             reservation.open()
             self.receipt = Receipt(self.dataset, reservation.id, reservation.hash)
+
+
+def _load_all() -> None:
+    """Load what is asked for after the payment: what is broken, or does not fit in memory, stops before it."""
+    # What noise is drawn with; modules that only some mechanisms use, and that wait elsewhere until they are asked.
+    import cryptography.hazmat.primitives.ciphers  # noqa: F401
+
+    load_rooms("kernels", "inference", "mechanisms", "release")
+    load()
 
 
 def counts_rho(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) -> bool:

@@ -35,7 +35,7 @@ from dphist.publishing.custody import (
     remind_of_bounds,
     remind_of_edges,
 )
-from dphist.publishing.preflight import begin_pieces, empty, preflight
+from dphist.publishing.preflight import begin_pieces, check_room, empty, preflight
 from dphist.release.cells import DenseCells, SparseCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
@@ -216,11 +216,13 @@ def _publish(
     pay = payer.pay
     if isinstance(mechanism, SparseLaplace):
         release = _sparse(source, domain, budget, mechanism, unit, pay)
-    elif goes_wide(mechanism, source.domain if isinstance(source, Histogram) else domain, workload):
+    elif goes_wide(mechanism, cells := source.domain if isinstance(source, Histogram) else domain, workload):
         from dphist.publishing.wide import publish_wide
 
         release = publish_wide(source, domain, budget, mechanism, unit, workload, pay=pay)
     else:
+        if cells is not None:
+            check_room(mechanism, cells)
         histogram = count(source, domain, unit)
         preflight(
             budget,

@@ -35,7 +35,7 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.account import Account
-from dphist.publishing.preflight import begin_pieces, empty, preflight
+from dphist.publishing.preflight import begin_pieces, check_room, empty, preflight
 from dphist.release.contents import MeasuredSums
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
@@ -248,6 +248,7 @@ def publish_measured(
         (quantity, budget.part(share), quantity.in_steps(unit))
         for quantity, share in zip(plan.quantities, plan.shares, strict=True)
     ]
+    check_room(plan.counts, domain, 1 + len(parts))
     nobody = empty(domain)
     preflight(own, unit, partial(make, nobody, own, plan.counts, unit, workload))
     begin_pieces(plan.counts, nobody, own, unit, workload)

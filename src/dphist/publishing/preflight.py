@@ -7,6 +7,9 @@ shares.
 
 *Pieces.* A mechanism refuses a domain that it cannot do before its first question. Of several pieces the first would
 have paid by then, so every kind of piece is begun on no records, up to what would be its first payment.
+
+*Memory.* What a mechanism takes for every cell is known (`dphist.mechanisms.registry`), so a domain that does not fit
+is refused before its records are counted.
 """
 
 from __future__ import annotations
@@ -17,9 +20,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from dphist.errors import EpsilonError, InputError
+from dphist.errors import EpsilonError, InputError, TooLargeError
 from dphist.mechanisms.bypart import InPieces
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.registry import memory_of
+from dphist.memory import available_memory
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
@@ -33,6 +38,8 @@ from dphist.private.pricing import Purse
 
 # No mechanism asks for noise of more than 2^53 · this, in units of its budget (tests measure them all).
 _TINY = Fraction(1, 10**6)
+# Bytes for every cell of a release that is made already, and what loading and compiling take.
+_KEPT, _LOADING = 40, 1 << 27
 
 
 def preflight(budget: Budget | Number, unit: Unit, run: Callable[[Noise], object]) -> None:
@@ -46,6 +53,21 @@ def preflight(budget: Budget | Number, unit: Unit, run: Callable[[Noise], object
             f"{Budget.of(budget).currency}: so little, for this unit, that no release can be made ({error}). "
             "Nothing was spent; give more, or protect fewer rows"
         ) from None
+
+
+def check_room(mechanism: Mechanism, domain: Domain, releases: int = 1) -> None:
+    """Refuse what does not fit in memory before anything is counted or paid; sums are releases beside the counts."""
+    inner = [(mechanism, domain)]
+    if isinstance(mechanism, InPieces):
+        inner = [(run, part) for run, part, _ in mechanism.kinds(domain, None)]
+    needed = max(part.size * memory_of(run) for run, part in inner) + releases * _KEPT * domain.size
+    if needed > (free := available_memory() - _LOADING):
+        axes = " × ".join(f"{a.name} {a.size:,}" for a in domain.attributes)
+        raise TooLargeError(
+            f"the domain has {domain.size:,} cells ({axes}); publishing them takes up to {needed:,} bytes, and "
+            f"{max(free, 0):,} are free. Nothing was spent: use wider bins, fewer attributes, the mechanism laplace, "
+            "which takes least, or sparselaplace, which never visits an empty cell"
+        )
 
 
 class _Begun(Exception):  # noqa: N818 -- never leaves this module
