@@ -82,4 +82,5 @@ def prefix_error(size: int, law: NoiseLaw) -> float:
 
 def prefix_noise(size: int, law: NoiseLaw) -> PrefixNoise:
     """The noise of prefix sums over so many cells, whose draws have this law."""
-    return PrefixNoise(np.cumsum(inverse_weights(size)) * INVERSE_UNIT, law)
+    weights = np.cumsum(inverse_weights(size)) * INVERSE_UNIT
+    return PrefixNoise(np.asarray(weights, dtype=np.float64), law)

@@ -142,7 +142,7 @@ def _pairs(
     release: Release, pairs: Sequence[Sequence[str]], proven: bool
 ) -> list[tuple[str, Table, Table | None, Colour]]:
     """Maps of measured tables of two attributes."""
-    made = []
+    made: list[tuple[str, Table, Table | None, Colour]] = []
     for names in pairs:
         numbers = table(release, names)
         sure = table(release, names, guaranteed=True) if proven else None
