@@ -163,6 +163,19 @@ def test_cells_whose_noise_exceeds_their_count_are_flagged_and_published(folder)
     assert f"{wanted:,} of {DOMAIN.size:,} published cells are flagged" in read(folder, "self-assessment.md")
 
 
+def test_of_measured_tables_their_cells_are_flagged_and_no_guess(tmp_path):
+    names = ("age", "job", "place")
+    domain = dphist.Domain([dphist.Ordinal(name, range(6)) for name in names])
+    people = dphist.Histogram(domain, np.random.default_rng(2).poisson(1, domain.shape))
+    release = dphist.publish(people, epsilon=1, workload="marginals:1", mechanism="marginals")
+    release.save(tmp_path / "out.parquet")
+    write_dossier(tmp_path / "out.parquet", tmp_path / "papers")
+    with (tmp_path / "papers" / "uncertain-cells.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["table"] for row in rows} <= {"total", *names}
+    assert "of 19 published cells are flagged" in read(tmp_path, "self-assessment.md")
+
+
 def test_croissants_own_validator_reads_the_release_by_it(folder, tmp_path):
     if find_spec("mlcroissant") is None:
         pytest.skip("mlcroissant is not installed")

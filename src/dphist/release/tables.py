@@ -48,6 +48,18 @@ def were_measured(release: Contents, tables: Sequence[Axes]) -> list[Axes]:
     return [axes for axes, so in zip(tables, measured, strict=True) if so]
 
 
+def in_tables(release: Contents) -> bool:
+    """Whether less was measured than all attributes together, or tables are all that is published."""
+    if isinstance(release.cells, TableCells):
+        return True
+    every = tuple(range(len(release.domain.shape)))
+    try:
+        return were_measured(release, [(), every]) == [()]
+    except MechanismError:
+        # It is not here, so its errors are not known.
+        return False
+
+
 def measured_tables(release: Contents, most: int | None = None) -> Iterator[list[Axes]]:
     """Say which tables were measured: the total, those of one attribute, of two and so on, as long as there are any.
 
@@ -65,24 +77,19 @@ def measured_tables(release: Contents, most: int | None = None) -> Iterator[list
 
 
 def largest_tables(release: Contents) -> list[Axes]:
-    """Say which tables were measured that lie in no larger one: one of all attributes where they all were together.
+    """Say which tables were measured that lie in no larger one.
 
     Args:
         release: What is asked.
 
     Returns:
-        The attributes of each table; of all attributes where nothing is known of what was measured.
+        The attributes of each table; all of them where nothing else is known.
     """
-    every = tuple(range(len(release.domain.shape)))
-    try:
-        if were_measured(release, [every]):
-            return [every]
-        tables = [axes for found in measured_tables(release) for axes in found]
-    except MechanismError:
-        # It is not here, so its errors are not known.
-        return [every]
+    if not in_tables(release):
+        return [tuple(range(len(release.domain.shape)))]
+    tables = [axes for found in measured_tables(release) for axes in found]
     inside = {axes[:place] + axes[place + 1 :] for axes in tables for place in range(len(axes))}
-    return [axes for axes in tables if axes not in inside] or [every]
+    return [axes for axes in tables if axes not in inside]
 
 
 def with_totals(tables: Sequence[Axes]) -> list[Axes]:
@@ -144,6 +151,15 @@ def _wider(release: Contents, tables: Sequence[Axes]) -> Iterator[Axes]:
                 wider[:place] + wider[place + 1 :] in known for place in range(len(axes))
             ):
                 yield wider
+
+
+def measured_rows(release: Tables, confidence: float = 0.95) -> pyarrow.Table:
+    """Give what was measured: a row per cell where that is all attributes together, else tables with their totals."""
+    import pyarrow as pa
+
+    if not in_tables(release):
+        return release.to_arrow(confidence=confidence)
+    return pa.table(table_columns(release, with_totals(largest_tables(release)), confidence)[1])
 
 
 @explained

@@ -19,7 +19,7 @@ from dphist.release.atomic import atomic
 from dphist.release.cells.tables import TOTAL
 from dphist.release.columns import label_columns, number_names
 from dphist.release.file.readable import readable, told_columns
-from dphist.release.tables import largest_tables, table_columns, with_totals
+from dphist.release.tables import in_tables, largest_tables, table_columns, with_totals
 
 if TYPE_CHECKING:
     import pyarrow
@@ -111,7 +111,7 @@ def _content(release: Release, confidence: float, guesses: bool) -> _Content:
         name: text for names_, text in told_columns(release, confidence, names).items() for name in names_
     }
     every, published = tuple(range(len(domain.shape))), release.cells
-    if tables == [every] and not isinstance(published, TableCells):
+    if not in_tables(release):
         table = release.to_arrow(confidence=confidence)
         return _Content(release, table, {"counts": [(0, table.num_rows, every)]}, told, confidence)
     import pyarrow as pa

@@ -102,7 +102,7 @@ def _flagged(known: Known) -> bytes:
     from pyarrow import csv
 
     sink = pa.BufferOutputStream()
-    csv.write_csv(known.release.to_arrow().filter(pa.array(known.uncertain.tolist(), pa.bool_())), sink)
+    csv.write_csv(known.measured.filter(pa.array(known.uncertain.tolist(), pa.bool_())), sink)
     return bytes(sink.getvalue())
 
 

@@ -10,14 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dphist.errors import VerificationError
 from dphist.mechanisms.spec import show
 from dphist.model.about import FACTS
 from dphist.model.phrases import visible
 from dphist.release import Release
 from dphist.release.columns import label_columns, number_names
+from dphist.release.tables import measured_rows
 from dphist.report.facts import mechanism_words
 from dphist.version import __version__
 
@@ -118,11 +117,18 @@ class Known:
         }
 
     @cached_property
+    def measured(self) -> Any:
+        """The cells of what was measured, as an Arrow table."""
+        return measured_rows(self.release)
+
+    @cached_property
     def uncertain(self) -> Any:
-        """Which cells' noise exceeds their count: half their interval is wider than the estimate."""
-        low, high = self.release.bounds()
-        numbers = np.asarray(self.release.cells.numbers, dtype=np.float64)
-        return ~((high - low) / 2 <= numbers)
+        """Which of them have noise that exceeds their count: half their interval is wider than the estimate."""
+        names = number_names(self.release.domain)
+        low, high, estimate = (
+            self.measured.column(names[name]).to_numpy() for name in ("low", "high", "estimate")
+        )
+        return ~((high - low) / 2 <= estimate)
 
     @cached_property
     def total(self) -> str:
