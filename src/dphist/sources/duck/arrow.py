@@ -1,19 +1,38 @@
-"""What DuckDB answers, as Arrow: by the names that its versions have for it."""
+"""What DuckDB answers, as rows and as Arrow.
+
+Arrow by relations: of what `execute` is asked, DuckDB 2 keeps all rows before it gives the first as Arrow.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+Ask = Callable[[Any, str], Any]
 
 # How many rows are handed over at a time.
 _BATCH = 1 << 18
 
 
-def table_of(answer: Any) -> Any:
+def rows_of(connection: Any, sql: str) -> Any:
+    """An answer to fetch rows from."""
+    return connection.execute(sql)
+
+
+def table_of(connection: Any, sql: str) -> Any:
     """All of an answer as one table."""
-    return answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
+    return connection.sql(sql).to_arrow_table()
 
 
-def batches_of(answer: Any) -> Any:
+def batches_of(connection: Any, sql: str) -> Any:
     """An answer as a reader of batches, which come while DuckDB computes."""
-    read = answer.to_arrow_reader if hasattr(answer, "to_arrow_reader") else answer.fetch_record_batch
+    answer = connection.sql(sql)
+    # As versions before 1.5 call it.
+    read = answer.to_arrow_reader if hasattr(type(answer), "to_arrow_reader") else answer.fetch_record_batch
     return read(_BATCH)
+
+
+def table_if_texts(connection: Any, sql: str) -> Any:
+    """All of an answer: as a table where the first column has texts, else as arrays by name."""
+    answer = connection.sql(sql)
+    return answer.to_arrow_table() if str(answer.types[0]) == "VARCHAR" else answer.fetchnumpy()

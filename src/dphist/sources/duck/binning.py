@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dphist.kernels.bins import bins_of
 from dphist.sources.duck.allowance import count_by_position
-from dphist.sources.duck.arrow import batches_of
+from dphist.sources.duck.arrow import Ask, batches_of
 from dphist.sources.sql.words import quote
 
 Edges = npt.NDArray[Any]
@@ -31,6 +31,7 @@ def with_bins(
     columns: Sequence[str],
     bins: Mapping[str, tuple[str, Edges]],
     by_position: int,
+    ask: Ask,
 ) -> Any:
     """Run a query on rows that have the bins of some values as columns of their own.
 
@@ -41,6 +42,7 @@ def with_bins(
         columns: Which of its columns the query needs.
         bins: Names of bins, the SQL of the value that each is of, and its edges.
         by_position: As many rows are counted by position, or 0.
+        ask: How a connection is asked.
 
     Returns:
         DuckDB's answer.
@@ -51,7 +53,7 @@ def with_bins(
     for name, (value, edges) in bins.items():
         kind = "BIGINT" if edges.dtype.kind == "i" else "DOUBLE"
         asked.append(f"TRY_CAST({value} AS {kind}) AS {quote(name)}")
-    rows = batches_of(connection.execute(f"SELECT {', '.join(asked)} FROM {relation}"))
+    rows = batches_of(connection, f"SELECT {', '.join(asked)} FROM {relation}")
     schema = pa.schema(
         [*(rows.schema.field(name) for name in columns), *(pa.field(name, pa.int32()) for name in bins)]
     )
@@ -72,7 +74,7 @@ def with_bins(
     # Texts and names are passed over whole: a category may read like a part of a statement.
     parts = rf"""FROM {re.escape(relation)}|'(?:[^']|'')*'|"(?:[^"]|"")*\""""
     stream = f"FROM {quote(_STREAM)}"
-    return cursor.execute(re.sub(parts, lambda part: stream if part[0].startswith("FROM") else part[0], sql))
+    return ask(cursor, re.sub(parts, lambda part: stream if part[0].startswith("FROM") else part[0], sql))
 
 
 def _binned(column: Any, edges: Edges) -> npt.NDArray[np.int32]:

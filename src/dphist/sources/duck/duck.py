@@ -20,7 +20,7 @@ from dphist.errors import SourceError
 from dphist.kernels.pairs import side_by_side
 from dphist.model.coded import code_type
 from dphist.sources.duck.allowance import count_by_position, rows_at_once, shown_progress, unreadable
-from dphist.sources.duck.arrow import batches_of, table_of
+from dphist.sources.duck.arrow import Ask, batches_of, rows_of, table_if_texts, table_of
 from dphist.sources.duck.binning import with_bins
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
@@ -82,15 +82,17 @@ class Duck(Sql):
             for name, kind, *_ in described
         )
 
-    def _run(self, sql: str) -> Any:
+    def _run(self, sql: str, ask: Ask = rows_of) -> Any:
         import duckdb
 
         try:
             found = {name: asked for name, asked in self._bins.items() if self.quote(name) in sql}
             if not found:
-                return self.connection.execute(sql)
+                return ask(self.connection, sql)
             columns = [each.name for each in self.columns if self.quote(each.name) in sql]
-            return with_bins(self.connection, sql, self.relation, columns, found, self.counts_by_position)
+            return with_bins(
+                self.connection, sql, self.relation, columns, found, self.counts_by_position, ask
+            )
         except duckdb.OutOfMemoryException:
             raise SourceError(
                 f"counting {self.what} ran out of memory; set DPHIST_SPILL to a folder on a large disk"
@@ -270,7 +272,7 @@ class Duck(Sql):
     def table_of(self, sql: str) -> Any:
         """What a query gives, as an Arrow table."""
         with shown_progress(self.connection, 1) as done:
-            found = table_of(self._run(sql))
+            found = self._run(sql, table_of)
             done()
         return found
 
@@ -304,7 +306,7 @@ class Duck(Sql):
         if bound is not None:
             self._refuse_large(bound.id)
         with shown_progress(self.connection, 1) as done:
-            reader = batches_of(self._run(self.codes(cells, sizes, bound)))
+            reader = self._run(self.codes(cells, sizes, bound), batches_of)
             while True:
                 try:
                     batch = reader.read_next_batch()
@@ -351,17 +353,15 @@ class Duck(Sql):
 
     def _sorted(self, cell: str, bound: Bound, part: str | None, values: Sequence[Value]) -> tuple[Any, ...]:
         """People, as an array of numbers or an Arrow column of texts, and their cells and values."""
-        answer = self._run(self.bounded_statement(cell, bound, part, values))
+        found = self._run(self.bounded_statement(cell, bound, part, values), table_if_texts)
         names = ["cell", *(f"v{place}" for place in range(len(values)))]
-        if str(answer.description[0][1]) not in ("VARCHAR", "STRING"):
-            found = answer.fetchnumpy()
+        if isinstance(found, dict):
             # Arrays of our own, which the sort may write over.
             columns = tuple(
                 np.array(found.pop(name), dtype=np.int64, copy=None) for name in ["person", *names]
             )
             return _in_order(*columns)
-        table = table_of(answer)
-        return table.column("person"), *(table.column(name).to_numpy().astype(np.int64) for name in names)
+        return found.column("person"), *(found.column(name).to_numpy().astype(np.int64) for name in names)
 
     def starts(self, people: Any) -> Integers:
         """The hashes of some ids."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.sources.duck.allowance import unreadable
+from dphist.sources.duck.arrow import table_of
 from dphist.sources.files.lines import (
     LONGEST,
     Refused,
@@ -54,7 +55,7 @@ def open_json(connection: Any, source: str, needed: Sequence[str], person: str |
         with link.cursor() as cursor:
             cursor.register("pieces", pyarrow.table([objects], names=["object"]))
             # Once for an object, here: in the statement that counts, DuckDB would take it apart for every field.
-            table = cursor.execute(asked if person is not None else made).to_arrow_table()
+            table = table_of(cursor, asked if person is not None else made)
         fields = table.column(0).combine_chunks()
         good = fields.is_valid()
         fields = fields.filter(good)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
+from dphist.sources.duck.arrow import Ask, rows_of
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Key
 from dphist.sources.files.parquet import Files
@@ -44,13 +45,13 @@ class Parquet(Duck):
             relation = files.relation()
         super().__init__(connection, relation, what, undeclared=files.folders.__contains__, sized=True)
 
-    def _run(self, sql: str) -> Any:
+    def _run(self, sql: str, ask: Ask = rows_of) -> Any:
         try:
-            return super()._run(sql)
+            return super()._run(sql, ask)
         except SourceError:
             if not self._mended():
                 raise
-        return super()._run(sql)
+        return super()._run(sql, ask)
 
     def coded_blocks(
         self, cells: Sequence[Key], sizes: Sequence[int], bound: Bound | None

@@ -48,10 +48,7 @@ def plain(path: str, by: str) -> int:
     with duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")
         sql = f"SELECT {by}, count(*) AS n FROM '{path}' WHERE page IS NOT NULL GROUP BY {by}"  # noqa: S608 -- ours
-        answer = connection.execute(sql)
-        return len(
-            answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
-        )
+        return len(connection.sql(sql).to_arrow_table())
 
 
 def discovered(path: str, unit: str) -> int:
