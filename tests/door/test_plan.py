@@ -212,7 +212,8 @@ def test_a_figure_is_shown_where_populations_agree_and_a_range_elsewhere():
     assert not far.agreed
     assert far.shown == "0.8 to 80"
     assert planning.Forecast("laplace", 1.36, 1.36, "exact").shown == "1.36"
-    assert planning.Forecast("laplace", None, None, "too many").shown == "–"
+    assert planning.Forecast("laplace", None, None, "too many").said == "not known: too many"
+    assert planning.Forecast("residuals", 8.97, None, "exact", worst=8.97).shown == "at most 8.97"
 
 
 def test_ranges_go_a_quarter_beyond_what_was_seen():
@@ -234,7 +235,7 @@ def test_the_planner_knows_what_auto_chooses():
     told = planning.plan(CUBE, 1, "ranges", mechanisms=["auto"], runs=1)[0]
     silent = planning.plan(CUBE, 1, "ranges", mechanisms=["auto"], runs=1, announced=False)[0]
     assert "ranges of many cells will be asked for, so " in told.basis
-    assert "(marginals): answers will typically be off by about" in told.basis
+    assert "(marginals): blocks of all sizes would be" in told.basis
     assert "nobody said what will be asked, and cells, tables and ranges all count" in silent.basis
 
 

@@ -86,7 +86,7 @@ def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_
     from dphist.planning import rehearsal
 
     # Forecasts know nothing of the records, and take most of the time.
-    monkeypatch.setattr(rehearsal, "_LARGEST", 0)
+    monkeypatch.setattr(rehearsal, "release_forecasts", lambda *given, **named: {})
 
     table = pa.table(ROWS)
     source: object = table
@@ -400,9 +400,8 @@ def test_a_delta_that_promises_next_to_nothing_is_reminded_of(monkeypatch, delta
 def test_a_price_beyond_what_was_said_is_told_before_it_is_paid(monkeypatch, tmp_path):
     """A budget for rows pays twice for a release that protects people, one row of each."""
     from dphist import reminding
-    from dphist.publishing.suggest import suggest
 
-    table = pa.table({"cost": list(range(3000)), "who": list(range(3000))})
+    table = pa.table({"age": list(range(100)), "sex": ["F", "M"] * 50, "who": list(range(100))})
     with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
         ledger.create("visits", 1, unit=dphist.Unit())
         monkeypatch.setattr(reminding, "_reminded", set())
@@ -411,10 +410,30 @@ def test_a_price_beyond_what_was_said_is_told_before_it_is_paid(monkeypatch, tmp
             with pytest.raises(
                 CustodyWarning, match=r"0\.1 ε for .* takes 0\.2 ε of the budget 'visits', .*one row"
             ):
-                suggest(table, ["cost"], "0.1", unit="rows=1, id=who", ledger=ledger, dataset="visits")
+                dphist.publish(table, DOMAIN, "0.1", unit="rows=1, id=who", ledger=ledger, dataset="visits")
             assert ledger.spent("visits") == 0
-            suggest(table, ["cost"], "0.1", ledger=ledger, dataset="visits")
+            dphist.publish(table, DOMAIN, "0.1", ledger=ledger, dataset="visits")
         assert str(ledger.spent("visits")) == "1/10"
+
+
+def test_a_suggestion_costs_what_was_said_whomever_the_budget_protects(tmp_path):
+    """0.1 for bounds and rows per person had taken 0.2 of a budget for rows."""
+    from dphist.publishing.suggest import suggest
+
+    table = pa.table({"cost": list(range(3000)), "who": list(range(3000))})
+    for unit in (dphist.Unit(), dphist.Unit(id="who")):
+        place = tmp_path / f"{unit.id}.db"
+        with dphist.Ledger.open(place) as ledger:
+            ledger.create("visits", "0.4", unit=unit)
+        with warnings.catch_warnings():
+            # Which part of it that leaves for people is reminded of.
+            warnings.simplefilter("ignore")
+            found = suggest(table, ["cost"], "0.4", unit="rows=1, id=who", ledger=place, dataset="visits")
+        with dphist.Ledger.open(place) as ledger:
+            assert str(ledger.spent("visits")) == "2/5"
+        assert [str(part.epsilon) for part in found.parts] == ["1/10" if unit.id is None else "1/5"] * 2
+        with pytest.raises(dphist.errors.BudgetExhausted):
+            suggest(table, ["cost"], "0.4", unit="rows=1, id=who", ledger=place, dataset="visits")
 
 
 def test_edges_that_were_added_up_are_reminded_of(monkeypatch):

@@ -367,8 +367,8 @@ def test_auto_on_a_cube_measures_residuals_where_they_are_forecast_to_be_better(
         for budget in (Budget.of(epsilon=1), Budget.of(rho="1/50"))
     }
     assert isinstance(chosen[False][0], Residuals)
-    assert "(residuals): their cells will typically be off by about 21;" in chosen[False][1]
-    assert "off by about 31; tables measured one by one would be off by 30% more" in chosen[True][1]
+    assert "(residuals): tables measured one by one would be" in chosen[False][1]
+    assert "(residuals): tables measured one by one would be off by 30% more" in chosen[True][1]
     # Of many values larger tables gain nothing under ε.
     few = dphist.Domain([dphist.Ordinal(f"x{i}", range(16)) for i in range(4)])
     told = dphist.Workload.parse(few, "marginals:2")
@@ -389,7 +389,7 @@ def test_what_wide_tables_do_not_hold_is_refused_before_it_is_counted() -> None:
         dphist.publish(table, huge, 1, "laplace")
     told = str(dphist.rehearse(table, huge))
     assert "nobody can write them out" in told
-    assert "tables of two attributes: about" in told
+    assert re.search(r"tables of two attributes: (at most )?[\d,.]+", told)
 
 
 def test_a_histogram_is_not_taken_for_bounded_records() -> None:

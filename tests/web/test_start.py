@@ -22,6 +22,7 @@ from dphist.cli.commands import app as commands
 from dphist.errors import DomainError, DphistError, InputError
 from dphist.model.domain.words import attribute_from_words
 from dphist.model.schema import Schema
+from dphist.planning import Forecast
 from dphist.uses.starting import Start
 from dphist.web.guard import Door
 from dphist.web.serve import _leading_to
@@ -152,7 +153,7 @@ def test_who_asks_goes_back_and_takes_the_answers_along(visits, tmp_path, monkey
         return answer or default
 
     monkeypatch.setattr(typer, "prompt", prompt)
-    monkeypatch.setattr(Start, "curve", lambda start: [("1", 2.0)])
+    monkeypatch.setattr(Start, "curve", lambda start: [("1", Forecast("auto", 2.0, 2.0, "exact"))])
     with pytest.raises(typer.Abort):
         starting._answered(str(visits), tmp_path, starting.Ask([], typed=True))
     kept = tmp_path / "visits.answers.txt"
@@ -272,7 +273,7 @@ def test_the_curve_of_expected_error_is_drawn_once_for_one_schema(client, visits
 
     def curve(start):
         drawn.append(start.schema)
-        return [("1", 2.0), ("3", 1.0)]
+        return [(each, Forecast("auto", 2.0, 2.0, "exact")) for each in ("1", "3")]
 
     monkeypatch.setattr(Start, "curve", curve)
     ask = client(create_start(str(visits), tmp_path))

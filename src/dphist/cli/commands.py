@@ -108,6 +108,7 @@ def publish(
 ) -> None:
     """Turn records into one private release."""
     from dphist.cli.publishing import publish_file
+    from dphist.cli.showing import describe
 
     with screen.progress("counting records") as say:
         release = publish_file(
@@ -119,6 +120,7 @@ def publish(
             say=say, measures=measure, about=about,
         )  # fmt: skip
     screen.line(f"{output}: {release.describe()}")
+    screen.line(f"intervals: {describe(release).get('intervals', 'not known here')}")
 
 
 @app.command()

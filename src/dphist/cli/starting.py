@@ -19,6 +19,7 @@ from dphist.model.exact import positive
 from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.planning.forecast import Forecast
 from dphist.release.atomic import atomic
 from dphist.uses.starting import Start, columns
 
@@ -124,11 +125,10 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
         with screen.progress("running the mechanism on made-up records"):
             ask.curves[start.schema] = start.curve()
     curve = ask.curves[start.schema]
-    most = max((error for _, error in curve if error), default=1.0)
-    for epsilon, error in curve:
-        bar = "" if error is None else "█" * max(1, round(_BARS * error / most))
-        shown = "not known" if error is None else f"± {error:,.3g}"
-        screen.line(f"   ε = {epsilon:>4}  {shown:>12}  {bar}")
+    most = max((each.error for _, each in curve if each.error), default=1.0)
+    for epsilon, each in curve:
+        bar = "█" * max(1, round(_BARS * each.error / most)) if each.error else ""
+        screen.line(f"   ε = {epsilon:>4}  {each.said:>22}  {bar}")
     screen.line("")
     epsilon = ask("epsilon", "1", lambda words: (positive(words, "epsilon"), words)[1])
     screen.line("\n5. A ledger keeps what may ever be spent on these people, over all releases.\n")
@@ -152,7 +152,7 @@ class Ask:
     def __init__(self, lines: Sequence[str], *, typed: bool) -> None:
         self.typed, self.back = typed, True
         # The curve of expected error simulates releases: it is drawn once for what was answered.
-        self.curves: dict[str, list[tuple[str, float | None]]] = {}
+        self.curves: dict[str, list[tuple[str, Forecast]]] = {}
         self.begin(lines)
 
     def begin(self, lines: Sequence[str]) -> None:

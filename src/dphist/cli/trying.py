@@ -96,7 +96,7 @@ def plan(
     delta: Annotated[
         str | None, typer.Option(help="Show pure ε, (ε, δ) with this δ, and ρ side by side.")
     ] = None,
-    workload: Annotated[str, WorkloadText] = "ranges",
+    workload: Annotated[str | None, WorkloadText] = None,
     mechanism: Annotated[
         list[str] | None, typer.Option(help="Only these; may be given several times.")
     ] = None,
@@ -104,7 +104,9 @@ def plan(
         int, typer.Option(help="A public guess at the number of records, for simulations.")
     ] = 100_000,
     error: Annotated[float | None, typer.Option(help="Also find the ε that this error needs.")] = None,
-    rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
+    rows: Annotated[
+        int | None, typer.Option(help="How many rows one person may own; 1, or as the schema says.")
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
     web: Annotated[bool, typer.Option("--web", help="Plan in the browser, with a slider for ε.")] = False,
     port: Annotated[int, typer.Option(help="With --web; 0 picks a free one.")] = 8321,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace as replace_in
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from dphist.cli import screen
-from dphist.cli.publishing import read_schema
+from dphist.cli.publishing import asked_of, read_declared, unit_of
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.measure import Measure
 from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.planning.currencies import OF_RHO, Quote, currencies
 from dphist.planning.forecast import MECHANISMS, Forecast, plan
 from dphist.release import load
@@ -22,47 +25,53 @@ from dphist.uses.sql import ask_sql
 def show_plan(
     schema: Path,
     epsilon: str | None,
-    workload: str,
+    workload: str | None,
     *,
     mechanisms: list[str] | None,
     records: int,
     error: float | None,
-    rows: int,
+    rows: int | None,
     replace: bool,
     as_json: bool,
     rho: str | None = None,
     delta: str | None = None,
 ) -> None:
     """Print each mechanism's expected error, best first, without reading data."""
-    domain = read_schema(schema)
+    declared = read_declared(schema)
+    domain, unit = declared.domain, unit_of(declared, rows, replace, None)
+    asked = asked_of(declared, workload, None) or Workload.parse(domain, "ranges")
     if delta is not None or (epsilon is not None and rho is not None):
         _side_by_side(
             domain,
             epsilon or "1",
-            workload,
+            asked,
             delta=delta or "1e-9",
             rho=rho,
             mechanisms=mechanisms or [*MECHANISMS, *OF_RHO],
             records=records,
-            unit=Unit(rows=rows, replace=replace),
+            unit=unit,
+            measures=declared.measures,
             as_json=as_json,
         )
         return
     budget = Budget.of(epsilon or (None if rho else "1"), rho=rho)
     with screen.progress("running mechanisms on made-up data"):
-        unit = Unit(rows=rows, replace=replace)
         given = mechanisms or [*MECHANISMS, *(() if budget.pure else OF_RHO)]
-        forecasts = plan(domain, budget, workload, mechanisms=given, records=records, error=error, unit=unit)
+        forecasts = plan(
+            domain, budget, asked, mechanisms=given, records=records, error=error, unit=unit,
+            measures=declared.measures,
+        )  # fmt: skip
         if mechanisms is None:
             # Whoever does not say what will be asked gets something else.
             silent = plan(
                 domain,
                 budget,
-                workload,
+                asked,
                 mechanisms=["auto"],
                 records=records,
                 error=error,
                 unit=unit,
+                measures=declared.measures,
                 announced=False,
             )
             named = [replace_in(each, mechanism="auto, nothing announced") for each in silent]
@@ -76,6 +85,12 @@ def show_plan(
         head.insert(2, f"{budget.symbol} for an error of {error:g}")
     screen.table(head, [_row(forecast, error) for forecast in forecasts])
     _about_errors()
+    if declared.measures:
+        names = ", ".join(measure.name for measure in declared.measures)
+        screen.line(f"errors of counts, for their part of the budget: the rest pays for sums of {names}")
+    for each in forecasts:
+        if each.mechanism == "auto" and each.intervals:
+            screen.line(f"intervals of auto: {each.intervals}")
     _about_the_limit([("", forecasts[0].limit)] if forecasts else [])
     if any(forecast.basis.startswith("simulated") for forecast in forecasts):
         screen.line(
@@ -89,20 +104,22 @@ def show_plan(
 def _side_by_side(
     domain: Domain,
     epsilon: str,
-    workload: str,
+    workload: Workload,
     *,
     delta: str,
     rho: str | None,
     mechanisms: list[str],
     records: int,
     unit: Unit,
+    measures: Sequence[Measure],
     as_json: bool,
 ) -> None:
     """Print each mechanism's expected error under pure ε, (ε, δ) and ρ."""
     with screen.progress("running mechanisms on made-up data, in three currencies"):
         quotes = currencies(
-            domain, epsilon, workload, delta=delta, rho=rho, mechanisms=mechanisms, records=records, unit=unit
-        )
+            domain, epsilon, workload, delta=delta, rho=rho, mechanisms=mechanisms, records=records, unit=unit,
+            measures=measures,
+        )  # fmt: skip
     if as_json:
         told = {
             quote.label: {

@@ -187,5 +187,5 @@ class Auto:
         return (
             f"the domain has {attributes} attributes and {size:,} cells, which could all be written out, but tables "
             "measured by themselves are as good or better: "
-            f"{beside(own, ('tables read off all cells', cube), answers='their cells')}"
+            f"{beside(own, ('tables read off all cells', cube))}"
         )

@@ -11,6 +11,7 @@ from dphist.model.budget import Budget
 from dphist.model.conversion import rho_of_epsilon
 from dphist.model.domain import Domain
 from dphist.model.exact import Number, positive
+from dphist.model.measure import Measure
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.forecast import MECHANISMS, Forecast, plan
@@ -56,6 +57,7 @@ def currencies(
     mechanisms: Sequence[str | Mechanism] = (*MECHANISMS, *OF_RHO),
     records: int = 100_000,
     unit: Unit | None = None,
+    measures: Sequence[Measure] = (),
     runs: int | None = None,
 ) -> list[Quote]:
     """Forecast each mechanism under pure ε, under (ε, δ) and under ρ.
@@ -72,6 +74,7 @@ def currencies(
         mechanisms: Whom to forecast.
         records: A public guess at how many records there are.
         unit: Who is protected.
+        measures: What will be added up beside the counts, which then have a share of the budget alone.
         runs: How often a mechanism is run on each made-up population; by the number of cells unless told.
 
     Returns:
@@ -94,6 +97,15 @@ def currencies(
     )
     quotes = []
     for budget in budgets:
-        found = plan(domain, budget, workload, mechanisms=mechanisms, records=records, unit=unit, runs=runs)
+        found = plan(
+            domain,
+            budget,
+            workload,
+            mechanisms=mechanisms,
+            records=records,
+            unit=unit,
+            measures=measures,
+            runs=runs,
+        )
         quotes.append(Quote(budget, found[0].limit if found else None, tuple(found)))
     return quotes

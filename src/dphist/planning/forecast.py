@@ -34,6 +34,7 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
+from dphist.model.measure import Measure, Sums
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.nuclear import limit
@@ -43,6 +44,7 @@ from dphist.planning.wide import wide_cases, wide_error
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.pricing import Purse
+from dphist.release.answers import spoken
 
 MECHANISMS = (
     "laplace",
@@ -56,10 +58,12 @@ MECHANISMS = (
     "noisefirst",
     "auto",
 )
-_LARGEST_RUN = 1 << 22
+_LARGEST_RUN = 1 << 24
 _LARGEST_SIMULATION = 1 << 18
-# How often a mechanism is run on each population at most, up to so many cells.
-_RUNS = ((1 << 10, 16), (1 << 13, 8), (1 << 16, 2))
+# How often a mechanism is run on each population at most, up to so many cells; beyond, once.
+_RUNS = ((1 << 10, 16), (1 << 13, 4), (1 << 16, 2))
+# The confidence of the intervals of which a forecast says how they will be obtained.
+_CONFIDENCE = 0.95
 # A forecast is to be right within this factor, and a range goes by it beyond what was seen.
 BAND = 1.25
 
@@ -68,7 +72,8 @@ BAND = 1.25
 class Forecast:
     """How far answers will be from the truth, by the root of their mean squared error, and how that is known.
 
-    ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why. Where it was simulated, ``error``
+    ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why; where ``best`` is None it is a
+    limit. Where it was simulated, ``error``
     is the median over made-up populations (all of them but the even one), ``best`` and ``worst`` are the least and the
     largest over all runs on all of them and a quarter beyond, and ``cases`` has the error on each. The median is a
     figure to plan by only where the populations agree on it (``agreed``); elsewhere the range is all that can be said
@@ -84,6 +89,7 @@ class Forecast:
         worst: The largest over all runs on the made-up populations, and a quarter above.
         cases: The error on each of them, by its name.
         limit: The least error that unbiased linear answers can have (`dphist.planning.limit`), where it was computed.
+        intervals: How intervals of the release will be obtained, as it will say it itself, where that is known.
 
     Example:
         >>> import dphist
@@ -101,11 +107,12 @@ class Forecast:
     worst: float | None = None
     cases: tuple[tuple[str, float], ...] = ()
     limit: float | None = None
+    intervals: str = ""
 
     @property
     def agreed(self) -> bool:
         """Whether the figure is within a quarter of the error on every made-up population, but for the even one."""
-        if self.error is None:
+        if self.error is None or self.best is None:
             return False
         return all(
             self.error <= BAND * error and error <= BAND * self.error
@@ -115,13 +122,20 @@ class Forecast:
 
     @property
     def shown(self) -> str:
-        """The forecast in words: a figure, a figure with its range, or a range where no figure could be relied on."""
+        """The forecast in words: a figure, perhaps with its range or as a limit, or a range alone."""
         if self.error is None:
-            return "–"
+            return "not known"
+        if self.best is None:
+            return f"at most {self.error:,.3g}"
         if not self.cases:
             return f"{self.error:,.3g}"
         between = f"{self.best:,.3g} to {self.worst:,.3g}"
         return f"{self.error:,.3g} ({between})" if self.agreed else between
+
+    @property
+    def said(self) -> str:
+        """The same, and why there is none where nothing is known."""
+        return self.shown if self.error is not None else f"{self.shown}: {self.basis}"
 
 
 @explained
@@ -137,6 +151,7 @@ def plan(
     error: float | None = None,
     unit: Unit | None = None,
     announced: bool = True,
+    measures: Sequence[Measure] = (),
     runs: int | None = None,
 ) -> list[Forecast]:
     """Forecast the error of each mechanism on a workload ("cells", "prefixes", "ranges", "marginals:2"), best first.
@@ -155,6 +170,7 @@ def plan(
         error: An error to find the ε (or ρ) for.
         unit: Who is protected.
         announced: Whether the mechanism is told what will be asked; `auto` measures something else if nobody says so.
+        measures: What will be added up beside the counts, which then have a share of the budget alone.
         runs: How often a mechanism is run on each made-up population; by the number of cells unless told.
 
     Returns:
@@ -179,12 +195,123 @@ def plan(
     for given in mechanisms:
         recipe = parse(given) if isinstance(given, str) else given
         # What a release without a ledger that counts ρ would do.
-        chosen, settled = settle(recipe, spend, domain, protected, hint)
-        found = _Study(domain, chosen, hint, asked, records, protected, runs).forecast(settled, error)
+        chosen, settled = settle(recipe, spend, domain, protected, hint, Fraction(1, 1 + len(measures)))
+        try:
+            counter, paid = _beside_sums(domain, measures, chosen, hint, settled)
+            found = _Study(domain, counter, hint, asked, records, protected, runs).forecast(paid, error)
+        except DphistError as refusal:
+            found = Forecast("", None, None, str(refusal))
+        if found.epsilon_needed is not None:
+            # What the counts need is their share of it.
+            found = replace(found, epsilon_needed=found.epsilon_needed * float(settled.amount / paid.amount))
         if settled != spend and found.error is not None:
             found = replace(found, basis=f"{found.basis}; spends the pure ε and leaves δ unused")
         forecasts.append(replace(found, mechanism=show(recipe), limit=least))
     return sorted(forecasts, key=lambda f: math.inf if f.error is None else f.error)
+
+
+@explained
+def release_forecasts(
+    domain: Domain,
+    epsilon: Number | Budget,
+    workload: str | Workload | None = None,
+    *,
+    records: int = 100_000,
+    unit: Unit | None = None,
+    measures: Sequence[Measure] = (),
+) -> dict[str, Forecast]:
+    """Forecast what `publish` would release by default, by what is asked of it: whoever says this says it from here.
+
+    Args:
+        domain: What would be counted.
+        epsilon: What would be spent.
+        workload: What will be asked, where that is announced; else the usual kinds of questions are forecast.
+        records: A public guess at how many records there are.
+        unit: Who is protected.
+        measures: What will be added up.
+
+    Returns:
+        A forecast for each kind of question, and of sums of each measure.
+
+    Example:
+        >>> import dphist
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> told = dphist.planning.release_forecasts(domain, 1, measures=[dphist.Measure("cost", 0, 100)])
+        >>> told["sums of cost, cells"].shown
+        '211'
+    """
+    asked = None if workload is None else Workload.parse(domain, workload)
+    wide = Auto().goes_wide(domain, asked)
+    usual = {"tables of two attributes": "marginals:2"} if wide else {each: each for each in _USUAL}
+    kinds: dict[str, str | Workload] = {**usual} if asked is None else {"what will be asked": asked}
+    # Whoever hears nothing of a domain that nobody can write out publishes all tables of two attributes.
+    announced = asked is not None or wide
+    found: dict[str, Forecast] = {}
+    for name, each in kinds.items():
+        (counts,) = plan(
+            domain, epsilon, each, mechanisms=["auto"], records=records, unit=unit, announced=announced,
+            measures=measures,
+        )  # fmt: skip
+        found[name] = counts
+        for measure in measures:
+            found[f"sums of {measure.name}, {name}"] = _sums_forecast(
+                domain,
+                Budget.of(epsilon),
+                asked,
+                questions(domain, each)[1],
+                unit or Unit(),
+                measures,
+                measure,
+                counts,
+            )
+    return found
+
+
+def _beside_sums(
+    domain: Domain, measures: Sequence[Measure], mechanism: Mechanism, hint: Workload | None, budget: Budget
+) -> tuple[Mechanism, Budget]:
+    """Who measures the counts, and for how much: all of the budget, or what sums leave of it."""
+    if not measures:
+        return mechanism, budget
+    # Loaded here: it knows the door and the sources, and most forecasts need neither.
+    from dphist.publishing.measures import plan_measures
+
+    plan = plan_measures(domain, measures, mechanism, hint, None, budget)
+    return plan.counts, budget.part(plan.share)
+
+
+def _sums_forecast(
+    domain: Domain,
+    budget: Budget,
+    hint: Workload | None,
+    asked: Workload,
+    unit: Unit,
+    measures: Sequence[Measure],
+    measure: Measure,
+    counts: Forecast,
+) -> Forecast:
+    """Sums are noise of a known law, and what was taken from each value is given back by as many noisy counts."""
+    from dphist.publishing.measures import plan_measures
+
+    plan = plan_measures(domain, measures, Auto(), hint, None, budget)
+    place = [each.plain and each.measure == measure for each in plan.quantities].index(True)
+    quantity = plan.quantities[place]
+    if counts.error is None:
+        return replace(counts, mechanism=show(plan.mechanism))
+    right, _ = open_gate(
+        Sums(domain, np.zeros(domain.shape, dtype=np.int64)), budget.part(plan.shares[place]), quantity.in_steps(unit),
+        workload=hint, noise=Noise(Keystream.for_tests(0)),
+    )  # fmt: skip
+    errors = plan.mechanism.estimate(right).errors
+    steps = float(np.mean(drawn_variance(errors, asked))) + (quantity.centre * counts.error) ** 2
+    off = math.sqrt(steps) * float(quantity.step)
+    return Forecast(
+        show(plan.mechanism),
+        off,
+        off,
+        "exact but for counts that are not",
+        intervals=spoken(errors.words, _CONFIDENCE)[0],
+    )
 
 
 @explained
@@ -253,6 +380,10 @@ def epsilon_needed(
     return forecast.epsilon_needed
 
 
+# What is forecast where nobody says what will be asked, of a release that is told nothing, either.
+_USUAL = ("cells", "ranges", "marginals")
+
+
 def _tables_forecast(name: str, rms: float, parts: Mapping[str, float]) -> Forecast:
     if math.isinf(rms):
         raise InputError("tables of few attributes are published; this would not be measured")
@@ -263,7 +394,7 @@ def _tables_forecast(name: str, rms: float, parts: Mapping[str, float]) -> Forec
         middle = typical({case: [error] for case, error in cases})
         return Forecast(name, middle, min(errors) / BAND, basis, None, max(errors) * BAND, cases)
     basis = "exact for least squares over tables of few attributes; what is published is cut at zero and made to agree"
-    return Forecast(name, rms, rms, basis, None, rms)
+    return Forecast(name, rms, None, basis, None, rms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,13 +418,17 @@ class _Study:
                 rms = math.sqrt(float(np.mean(drawn_variance(errors, self.asked))))
                 needed = None if wanted is None else budget_for(errors, self.asked, budget, wanted)
                 basis = "exact: what is published is the truth plus noise that does not depend on the data"
-                return Forecast(name, rms, rms, basis, needed, rms)
+                return Forecast(
+                    name, rms, rms, basis, needed, rms, intervals=spoken(errors.words, _CONFIDENCE)[0]
+                )
             if self.domain.size > _LARGEST_SIMULATION:
-                cells = f"{self.domain.size:,} cells"
-                raise InputError(f"depends on the data, and {cells} are too many to simulate")
-            found, needed = self._simulate(budget), None
+                return self._limit(budget, wanted)
+            found, said = self._simulate(budget)
+            needed = None
             if wanted is not None:
-                needed = _needed(lambda other: typical(self._simulate(other)), wanted, budget, typical(found))
+                needed = _needed(
+                    lambda other: typical(self._simulate(other)[0]), wanted, budget, typical(found)
+                )
         except DphistError as refusal:
             return Forecast(name, None, None, str(refusal))
         runs = [one for each in found.values() for one in each]
@@ -302,7 +437,25 @@ class _Study:
         if isinstance(self.mechanism, Auto):
             basis += f"; {self._chosen(budget)}"
         # Some runs on some populations: others would go beyond the least and the largest.
-        return Forecast(name, typical(found), min(runs) / BAND, basis, needed, max(runs) * BAND, cases)
+        return Forecast(
+            name, typical(found), min(runs) / BAND, basis, needed, max(runs) * BAND, cases, intervals=said
+        )
+
+    def _limit(self, budget: Budget, wanted: float | None) -> Forecast:
+        """What least squares leaves of tables that are too large to simulate what is then made of them."""
+        fixed = self._fixed(budget)
+        if not isinstance(fixed, Marginals):
+            cells = f"{self.domain.size:,} cells"
+            raise InputError(f"depends on the data, and {cells} are too many to simulate")
+        plain = replace(fixed, nonnegative=False)
+        noise = Noise(Keystream.for_tests(0))
+        errors = plain.estimate(self._open(self._nothing, budget, noise)).errors
+        variance = drawn_variance(errors, self.asked)
+        found = _tables_forecast(show(self.mechanism), math.sqrt(float(np.mean(variance))), {})
+        if wanted is None or found.error is None:
+            return found
+        needed = _needed(lambda other: self._limit(other, None).error or 0.0, wanted, budget, found.error)
+        return replace(found, epsilon_needed=needed)
 
     def _wide(self, budget: Budget) -> Forecast | None:
         """The forecast of tables of few attributes, where these are published."""
@@ -371,9 +524,10 @@ class _Study:
         size = self.domain.size
         return self.runs or next((runs for cells, runs in _RUNS if size <= cells), 1)
 
-    def _simulate(self, budget: Budget) -> dict[str, list[float]]:
-        """Root mean squared error of each run on each made-up population."""
+    def _simulate(self, budget: Budget) -> tuple[dict[str, list[float]], str]:
+        """Root mean squared error of each run on each made-up population; and how intervals were obtained."""
         found: dict[str, list[float]] = {}
+        said: dict[str, None] = {}
         for number, (name, make) in enumerate(POPULATIONS.items()):
             counts = make(self.domain.shape, self.records)
             truth = self.asked.answer(counts)
@@ -381,13 +535,14 @@ class _Study:
             for run in range(self._runs):
                 right = self._open(counts, budget, Noise(Keystream.for_tests(1000 * number + run)))
                 estimate = self.mechanism.estimate(right)
+                said[spoken(estimate.errors.words, _CONFIDENCE)[0]] = None
                 summed = self.asked.answer(estimate.counts.reshape(self.domain.shape))
                 # As a release would answer: not always with the sum of the published cells.
                 answers = estimate.errors.answer(self.asked, np.asarray(summed, dtype=np.float64))
                 found[name].append(math.sqrt(float(np.mean((answers - truth) ** 2))))
                 if self.runs is None and told_well(found[name]):
                     break
-        return found
+        return found, " or ".join(said)
 
 
 def _needed(error: Callable[[Budget], float], wanted: float, budget: Budget, known: float) -> float | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dphist.arguments import explained
-from dphist.errors import DphistError, InputError
+from dphist.errors import InputError
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.registry import memory_of
@@ -27,7 +27,7 @@ from dphist.model.measure import Measure, Quantity, check_measures
 from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.planning.forecast import plan
+from dphist.planning.forecast import Forecast, release_forecasts
 from dphist.planning.reasons import reason
 from dphist.private.discovery import price_of, terms, threshold
 from dphist.sources.coded import coded
@@ -39,8 +39,6 @@ from dphist.sources.unmatched import Unmatched, measure_name, unmatched
 
 PRIVATE = "PRIVATE: for whoever holds the records; as secret as they are, and in no release. Do not share or log it."
 _TOP = 5
-# A forecast simulates up to so many cells; beyond, only exact ones are given.
-_LARGEST = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +98,7 @@ class Rehearsal:
         unit: Who is protected.
         cells: How many cells the release would have; for each key, where keys are discovered.
         memory: Bytes that publishing takes, and bytes that are free.
-        forecasts: The error to expect of an answer, by what is asked; None where it cannot be told.
+        forecasts: The error to expect of an answer, by what is asked.
         epsilon: What the forecasts are for.
         seconds: How long reading took; publishing reads once more.
         keys: What is known of keys that are discovered.
@@ -116,7 +114,7 @@ class Rehearsal:
     unit: Unit
     cells: int
     memory: tuple[int, int]
-    forecasts: Mapping[str, float | None]
+    forecasts: Mapping[str, Forecast]
     epsilon: str
     seconds: float
     keys: KeysRehearsal | None = None
@@ -221,10 +219,8 @@ def rehearse(
             cells * (memory_of(Auto()) if keys is None else memory_of(Laplace()) * keys.found),
             available_memory(),
         ),
-        forecasts=_forecasts(domain, epsilon, asked, protected, records)
+        forecasts=release_forecasts(domain, epsilon, asked, records=records, unit=protected, measures=added)
         if keys is None
-        else {"the count of a key that is shown": keys.deviation}
-        if keys.deviation is not None
         else {},
         epsilon=str(epsilon),
         seconds=seconds,
@@ -266,31 +262,6 @@ def _attribute(found: Unmatched, attribute: Attribute, name: str) -> AttributeRe
     return AttributeRehearsal(
         name, found.missed[name], attribute.other, ordered, tuple(values[:_TOP]), zoned, zone
     )
-
-
-def _forecasts(
-    domain: Domain, epsilon: Number, asked: Workload | None, unit: Unit, records: int
-) -> dict[str, float | None]:
-    """What error to expect: from the schema and made-up records alone."""
-    wide = Auto().goes_wide(domain, asked)
-    questions: dict[str, str | Workload] = (
-        {"tables of two attributes": "marginals:2"}
-        if wide and asked is None
-        else {"cells": "cells", "ranges": "ranges", "marginals": "marginals"}
-        if asked is None
-        else {"what will be asked": asked}
-    )
-    mechanism = "auto" if wide or domain.size <= _LARGEST else "laplace"
-    expected: dict[str, float | None] = {}
-    for name, each in questions.items():
-        try:
-            forecast = plan(
-                domain, epsilon, each, mechanisms=[mechanism], records=records, unit=unit, runs=1
-            )[0]
-            expected[name] = forecast.error
-        except DphistError:
-            expected[name] = None
-    return expected
 
 
 def _lines(told: Rehearsal) -> list[str]:
@@ -343,9 +314,12 @@ def _lines(told: Rehearsal) -> list[str]:
         if needed < 2**60
         else f"cells      {told.cells:.3g}: nobody can write them out; tables of few attributes are published"
     )
-    for name, error in told.forecasts.items():
-        shown = "not known" if error is None else f"about ± {error:,.3g} rows"
-        lines.append(f"error      {name}: {shown} at epsilon {told.epsilon} (forecast; no record was used)")
+    for name, each in told.forecasts.items():
+        lines.append(
+            f"error      {name}: {each.said} at epsilon {told.epsilon} (forecast; no record was used)"
+        )
+    for said in dict.fromkeys(each.intervals for each in told.forecasts.values() if each.intervals):
+        lines.append(f"intervals  {said}")
     lines.append(
         f"time       reading took {told.seconds:.1f} s; publishing reads once more. Nothing was spent."
     )
@@ -357,7 +331,11 @@ def _shown(keys: KeysRehearsal) -> list[str]:
     if keys.threshold is None:
         return [found, "           give a delta, such as 1e-9, to be told how many of them would be shown"]
     reach = f"           {keys.above:,} have {keys.threshold:,} rows or more"
-    return [found, f"{reach}, from which on a noisy count is shown; near it chance decides"]
+    return [
+        found,
+        f"{reach}, from which on a noisy count is shown; near it chance decides",
+        f"           noise of a key's count has a standard deviation of {keys.deviation:,.3g} rows",
+    ]
 
 
 def _people(told: Rehearsal) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dphist.errors import InputError, LedgerError, VerificationError
+from dphist.errors import BudgetError, InputError, LedgerError, VerificationError
 from dphist.kernels.compile import load
 from dphist.mechanisms.registry import load_rooms
 from dphist.model.budget import Budget
@@ -88,6 +88,23 @@ def counts_rho(ledger: Ledger | str | PathLike[str] | None, dataset: str | None)
             return book.account(dataset).currency == "rho"
     # What is no ledger, `account` will say.
     return isinstance(ledger, Ledger) and ledger.account(dataset).currency == "rho"
+
+
+def within(
+    ledger: Ledger | str | PathLike[str] | None, dataset: str | None, budget: Budget, unit: Unit
+) -> Budget:
+    """What may be spent on somebody so that a ledger, which may protect others, takes no more than was said."""
+    if ledger is None or dataset is None:
+        return budget
+    # What a little takes is known while anything is left; where nothing is, `account` refuses.
+    little = budget.part(Fraction(1, 1000))
+    with existing(ledger) if isinstance(ledger, str | PathLike) else nullcontext(ledger) as book:
+        try:
+            alike = book.account(dataset).currency == budget.currency
+            price = book.check(dataset, little, unit)
+        except BudgetError:
+            return budget
+    return budget.part(little.amount / price) if alike else budget
 
 
 def paid_by(ledger: Ledger, receipt: Receipt) -> Entry:

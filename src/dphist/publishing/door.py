@@ -170,11 +170,6 @@ def publish(
     added = check_measures(measures, protected, domain)
     if shares is not None and not added:
         raise InputError("shares: they divide the budget between counts and measures; name measures too")
-    if added and goes_wide(recipe, cells, asked):
-        raise InputError(
-            "measures: sums are published over every cell, and this domain is published as tables of few attributes; "
-            "declare fewer columns for the sums"
-        )
     if budget.epsilon is not None and cells is not None and not counts_rho(ledger, dataset):
         # Loaded here, and sums below: it knows all mechanisms that there are, and most releases need one.
         from dphist.mechanisms.choosing.currency import settle

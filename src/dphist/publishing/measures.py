@@ -21,7 +21,7 @@ from dphist.errors import InputError, MechanismError
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.choosing.sums import candidates, signed
-from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.protocol import Mechanism, goes_wide
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget, Currency
@@ -104,6 +104,11 @@ def plan_measures(
     """
     if isinstance(mechanism, SparseLaplace):
         raise MechanismError("measures: sparselaplace publishes cells above a threshold, and sums have none")
+    if goes_wide(mechanism, domain, workload):
+        raise InputError(
+            "measures: sums are published over every cell, and this domain is published as tables of few attributes; "
+            "declare fewer columns for the sums"
+        )
     listed = [Quantity(measure) for measure in measures]
     listed += [Quantity(measure, squared=True) for measure in measures if measure.squares]
     listed += [Quantity(measure, clipped=True) for measure in measures if measure.clipped]

@@ -28,7 +28,7 @@ from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.queries import Identity
-from dphist.publishing.account import account
+from dphist.publishing.account import account, within
 from dphist.publishing.bounds import Bounds, IntArray, Range, Unseen
 from dphist.release.guarantee import Receipt
 from dphist.sources.count import columns_of, count, rows_of_people
@@ -133,7 +133,8 @@ def suggest(
     Args:
         source: A path or glob, a data frame or an Ibis table.
         columns: Numeric columns to learn the bounds of.
-        epsilon: What all of it may cost; there is no default.
+        epsilon: What all of it may cost; there is no default. A budget that protects others, of which this takes more
+            than it spends, is charged so much and no more: less is then spent.
         unit: Who is protected; with an id rows per person are learned, too, and at most ``rows`` rows of each person
             (one unless told) are looked at for the bounds.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
@@ -156,7 +157,8 @@ def suggest(
     """
     if isinstance(columns, str) or not columns or len(set(columns)) != len(columns):
         raise InputError("columns: name the numeric columns to learn bounds of, each once")
-    budget, protected = Budget.of(epsilon), Unit.parse(unit)
+    protected = Unit.parse(unit)
+    budget = within(ledger, dataset, Budget.of(epsilon), protected)
     whole = [*columns, *([protected.id] if protected.id else [])]
     share = budget.amount / len(whole)
     source = lasting(source)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from dphist.errors import DphistError, InputError, OutputError
+from dphist.errors import InputError, OutputError
 from dphist.model.domain import Domain
 from dphist.model.domain.words import attribute_from_words
 from dphist.model.domain.written import quote
 from dphist.model.exact import positive
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.planning.forecast import plan
+from dphist.planning.forecast import Forecast, release_forecasts
 from dphist.planning.rehearsal import Rehearsal, rehearse
 from dphist.private.ledger import Ledger
 from dphist.publishing.checking import save_noted
@@ -29,10 +29,8 @@ from dphist.release import Release
 from dphist.release.atomic import atomic
 from dphist.sources.draft import columns_of
 
-# What the curve of expected error is drawn at.
-EPSILONS = ("0.1", "0.3", "1", "3", "10")
-# A forecast simulates up to so many cells while somebody waits.
-_LARGEST = 1 << 13
+# What the curve of expected error is drawn at, nearly a line on logarithmic axes.
+EPSILONS = ("0.1", "1", "10")
 
 
 def columns(source: str) -> list[tuple[str, str]]:
@@ -155,18 +153,14 @@ class Start:
             raise InputError("total: less than this release would spend")
         _ = self.schema
 
-    def curve(self, epsilons: Sequence[str] = EPSILONS) -> list[tuple[str, float | None]]:
+    def curve(self, epsilons: Sequence[str] = EPSILONS) -> list[tuple[str, Forecast]]:
         """The error to expect of what will be asked, by ε: from the schema and made-up records alone."""
         unit = Unit.parse(self.unit)
-        mechanism = "auto" if self.domain.size <= _LARGEST else "laplace"
-        drawn: list[tuple[str, float | None]] = []
-        for epsilon in epsilons:
-            try:
-                found = plan(self.domain, epsilon, self.asked, mechanisms=[mechanism], unit=unit, runs=1)
-                drawn.append((epsilon, found[0].error))
-            except DphistError:
-                drawn.append((epsilon, None))
-        return drawn
+        return [
+            (epsilon, each)
+            for epsilon in epsilons
+            for each in release_forecasts(self.domain, epsilon, self.asked, unit=unit).values()
+        ]
 
     def write(self, before: str | None = None) -> None:
         """Write the schema, and open the budget if there is none of this name.

@@ -6,14 +6,15 @@ Everything here comes from a schema and from made-up data. No record and no rele
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace as change
 from functools import lru_cache
 from typing import Any
 
 from dphist.errors import InputError
 from dphist.model.budget import Budget
 from dphist.model.conversion import rho_of_epsilon
-from dphist.model.domain import Domain
 from dphist.model.exact import positive
+from dphist.model.schema import Schema
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.currencies import OF_RHO, Quote
@@ -23,12 +24,8 @@ from dphist.release.language import read_question
 
 MECHANISMS = (*OF_EITHER, *OF_RHO)
 WORKLOADS = ("cells", "prefixes", "ranges", "marginals")
-# These need no simulation, however many cells there are.
-_EXACT = ("laplace", "gaussian", "privelet")
 # A page must answer while somebody waits; the command line takes its time.
 _LARGEST = 1 << 22
-_LARGEST_SIMULATION = 1 << 16
-_QUICK = 1 << 13
 _EXAMPLE = """\
 # What is public about the records; no data are read here.
 [[attribute]]
@@ -49,7 +46,7 @@ _DEFAULTS = {
     "records": "100000",
     "question": "age between 30 and 40",
     "error": "100",
-    "rows": "1",
+    "rows": "",
     "replace": "",
 }
 
@@ -85,7 +82,7 @@ def forecast(form: Mapping[str, str]) -> dict[str, Any]:
     budgets = _budgets(given["epsilon"], given["delta"], given["rho"])
     wanted = _number(given["error"], "the wanted error", 1e-9, 1e12)
     records = int(_number(given["records"], "records", 0, 1e12))
-    rows = int(_number(given["rows"], "rows", 1, 1e6))
+    rows = int(_number(given["rows"], "rows", 1, 1e6)) if given["rows"].strip() else None
     replace = given["replace"] not in ("", "0", "no")
     # A curve over several ε is about one kind of question; the table is about all of them.
     if given.get("only", "") not in ("", "question"):
@@ -118,59 +115,53 @@ def _forecast(
     records: int,
     question: str,
     wanted: float,
-    rows: int,
+    rows: int | None,
     replace: bool,
     *,
     only: bool,
 ) -> dict[str, Any]:
     # A text with a line end in it is never taken for the name of a file.
-    domain = Domain.from_toml(f"{schema}\n")
+    declared = Schema.read(f"{schema}\n")
+    domain = declared.domain
     if domain.size > _LARGEST:
         raise InputError(f"{domain.size:,} cells are too many for this page; use `dphist plan`")
-    unit = Unit(rows=rows, replace=replace)
-    made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "best": {}, "worst": {}}
-    made["basis"], made["limits"], made["agreed"] = "", {}, {}
+    said: dict[str, Any] = {"rows": rows, "replace": replace or None}
+    unit = change(
+        declared.unit or Unit(), **{name: value for name, value in said.items() if value is not None}
+    )
+    made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "shown": {}, "limits": {}}
+    made["basis"] = ""
     # Where the page has one kind of question to compare by, it is the reader's own, or ranges.
     main = "question" if question.strip() else "ranges"
     own: list[str | Workload] = [read_question(question, domain)] if question.strip() else []
     asked: list[str | Workload] = (own or ["ranges"]) if only else [*WORKLOADS, *own]
+
+    def one(budget: Budget, workload: str | Workload, goal: float | None = None) -> Forecast:
+        return plan(
+            domain, budget, workload, mechanisms=[name], records=records, error=goal, unit=unit,
+            measures=declared.measures,
+        )[0]  # fmt: skip
+
     for workload in asked:
         label = workload if isinstance(workload, str) else "question"
         goal = wanted if not only and label == main else None
-        found = _one(domain, budgets[0], workload, name, records, goal, unit)
-        made["limits"][label] = found.limit
-        made["errors"][label], made["best"][label], made["worst"][label] = (
-            found.error,
-            found.best,
-            found.worst,
-        )
-        made["basis"], made["agreed"][label] = found.basis, found.agreed
+        found = one(budgets[0], workload, goal)
+        made["limits"][label], made["basis"] = found.limit, found.basis
+        made["errors"][label], made["shown"][label] = found.error, found.shown
         if goal is not None:
             made["epsilon_needed"] = found.epsilon_needed
-            others = [_one(domain, budget, workload, name, records, None, unit) for budget in budgets[1:]]
             made["currencies"] = [
-                {"budget": Quote(budget, None, ()).label, "error": each.error, "limit": each.limit}
-                for budget, each in zip(budgets, (found, *others), strict=True)
+                {
+                    "budget": Quote(budget, None, ()).label,
+                    "shown": each.shown,
+                    "error": each.error,
+                    "limit": each.limit,
+                }
+                for budget, each in zip(
+                    budgets, (found, *(one(budget, workload) for budget in budgets[1:])), strict=True
+                )
             ]
     return made
-
-
-def _one(
-    domain: Domain,
-    budget: Budget,
-    workload: str | Workload,
-    name: str,
-    records: int,
-    error: float | None,
-    unit: Unit,
-) -> Forecast:
-    if domain.size > _LARGEST_SIMULATION and name not in _EXACT:
-        words = "depends on the data; too many cells to simulate here: use `dphist plan`"
-        return Forecast(name, None, None, words)
-    runs = 3 if domain.size <= _QUICK else 1
-    return plan(
-        domain, budget, workload, mechanisms=[name], records=records, error=error, unit=unit, runs=runs
-    )[0]
 
 
 def _number(text: str, what: str, low: float, high: float) -> float:

@@ -24,6 +24,7 @@ from starlette.exceptions import HTTPException
 from dphist.errors import DphistError, QueryError
 from dphist.model.domain.words import FORMS
 from dphist.model.phrases import counted
+from dphist.planning.forecast import Forecast
 from dphist.release import Release
 from dphist.release.atomic import atomic
 from dphist.report import report_page
@@ -33,7 +34,7 @@ from dphist.web.app import form_of, pages, static_text
 from dphist.web.guard import REPORT_POLICY, Door, Guard
 from dphist.web.serve import listen, make_door, run
 
-Curve = list[tuple[str, float | None]]
+Curve = list[tuple[str, Forecast]]
 
 _PLOT = (560, 220, 56, 30)
 
@@ -205,14 +206,14 @@ def _described(start: Start, curve: Curve) -> dict[str, Any]:
         "cells": f"{axes} = {counted(start.domain.size, 'cell')}",
         "schema": start.schema,
         "commands": start.commands,
-        "curve": [(epsilon, error) for epsilon, error in curve],
+        "curve": [(epsilon, each.said) for epsilon, each in curve],
         "drawn": drawing(curve, float(start.epsilon)) if "/" not in start.epsilon else drawing(curve, None),
     }
 
 
 def drawing(curve: Curve, chosen: float | None) -> dict[str, Any] | None:
     """Where the points of the curve of expected error lie in its picture, on logarithmic axes."""
-    known = [(float(epsilon), error) for epsilon, error in curve if error]
+    known = [(float(epsilon), each.error) for epsilon, each in curve if each.error]
     if len(known) < 2:
         return None
     width, height, left, below = _PLOT

@@ -216,7 +216,7 @@ def _best_other(
     if few and shrink and plan.tables == ((0, 1),):
         return _Way(
             Posterior(),
-            f"{said}, so {ALONE}: {beside(mean, (BLOCKS, tree), records=records, most=True)}",
+            f"{said}, so {ALONE}: {beside(mean, (BLOCKS, tree), records=records)}",
             *(mean, forecaster),
         )
     return _Way(
@@ -273,7 +273,7 @@ def _announced(data: PrivateCounts, asked: tuple[Asked, ...], seen: Glimpse, *, 
             return _Way(
                 Residuals(tables=tables, shrink=shrink, by_cells=True),
                 f"{said}, so these are measured together, what several of them share but once (residuals): "
-                f"{beside(own, ('tables measured one by one', mean), answers='their cells')}",
+                f"{beside(own, ('tables measured one by one', mean))}",
                 *(own, forecaster, forecaster.knows(precise), pairs),
             )
         others = [("tables measured together, what they share but once,", own)]
@@ -283,8 +283,8 @@ def _announced(data: PrivateCounts, asked: tuple[Asked, ...], seen: Glimpse, *, 
         shares = tuple((share + Fraction(1, len(shares))) / 2 for share in shares)
     return _Way(
         Marginals(tables=plan.tables, shares=shares, estimator="weighed" if shrink else "plain"),
-        f"{said}, so {_measured_for(plan.tables, len(data.shape))} (marginals): "
-        f"{beside(mean, *others, answers='their cells')}",
+        f"{said}, so {_measured_for(plan.tables, len(data.shape))} (marginals)"
+        f"{': ' * bool(others)}{beside(mean, *others)}",
         *(mean, forecaster, plan.known, pairs),
     )
 
@@ -347,6 +347,6 @@ def _cells_of(data: PrivateCounts, seen: Glimpse) -> _Way:
         _MOVED
         if len(plan.tables) == 1
         else "single cells will be asked for, and tables of few attributes say much of them, so both are measured "
-        f"(marginals): {beside(mean, ('cells by themselves', alone), answers='cells', records=records)}",
+        f"(marginals): {beside(mean, ('cells by themselves', alone), records=records)}",
         *(mean, forecaster, plan.known),
     )

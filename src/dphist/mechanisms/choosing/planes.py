@@ -94,7 +94,7 @@ def wavelets_if_better(
         Privelet(),
         f"ranges of many cells will be asked for{'' if crowd is None else ' and records are nearly everywhere'}, so "
         f"differences between halves, quarters and so on (wavelets) are measured (privelet): "
-        f"{beside(waves, (BLOCKS, tree), answers='ranges')}",
+        f"{beside(waves, (BLOCKS, tree))}",
     )
 
 

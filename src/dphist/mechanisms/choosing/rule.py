@@ -203,7 +203,7 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         return (
             _cells(),
             f"{UNTOLD}, and {data.size:,} cells of two attributes are few{beside_them}, so {ALONE}: "
-            f"{beside(cells, (BLOCKS, tree), answers='ranges', most=True, though=WORSE_FOR_CELLS)}",
+            f"{beside(cells, (BLOCKS, tree), though=WORSE_FOR_CELLS)}",
         )
     if request.tabular and data.size <= LARGEST_TABULAR:
         from dphist.mechanisms.choosing.asked import in_words

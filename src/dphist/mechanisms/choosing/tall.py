@@ -97,7 +97,7 @@ def cells_if_few(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> tuple
     return (
         Posterior(elsewhere=UNSEEN + round(max(seen.low, 0.0) / scale)),
         f"nearly all records are in about {two_digits(max(seen.tall, 1.0)):,} cells, so {ALONE}: "
-        f"{beside(cells, (BLOCKS, tree), answers='ranges')}",
+        f"{beside(cells, (BLOCKS, tree))}",
     )
 
 

@@ -85,19 +85,17 @@ def of_about(records: float | None) -> str:
 def beside(
     off: float,
     *others: tuple[str, float],
-    answers: str = "answers",
     records: float | None = None,
-    most: bool = False,
     though: str = TOO_HOPEFUL,
 ) -> str:
-    """What answers will be off by, and how much better that is than what was not chosen.
+    """How much worse what was not chosen is expected to be.
+
+    Scores compare ways of measuring on all kinds of questions; how far off an answer will be `dphist.planning` says.
 
     Args:
         off: What the chosen way is expected to be off by.
         others: What else there was, in the plural, and what it is expected to be off by.
-        answers: What is asked for.
         records: About how many there are, where that is known.
-        most: Whether the first is the most that is expected.
         though: Why the first is chosen if another has a better forecast.
 
     Returns:
@@ -105,27 +103,25 @@ def beside(
 
     Example:
         >>> beside(9.97, ("single tables", 9.87))
-        'answers will typically be off by about 10; single tables would be about as good'
+        'single tables would be about as good'
         >>> beside(6.8, ("waves", 12.1), records=5e3)
-        'answers will typically be off by about 6.8, of about 5,000 records in all; waves would be 1.8 times as far off'
-        >>> beside(6.8, ("blocks", 7.9), answers="cells", most=True)
-        'cells will typically be off by 6.8 at most; blocks would be off by 16% more'
+        'waves would be 1.8 times as far off, of about 5,000 records in all'
+        >>> beside(6.8, ("blocks", 7.9))
+        'blocks would be off by 16% more'
         >>> beside(6.8, ("tables", 5.0), though="such forecasts are too hopeful")
-        'answers will typically be off by about 6.8; tables are forecast at 5, but such forecasts are too hopeful'
+        'tables are forecast to be off by 26% less, but such forecasts are too hopeful'
     """
-    shown = f"{rough(off)} at most" if most else f"about {rough(off)}"
-    said = f"{answers} will typically be off by {shown}{of_about(records)}"
     alike = [name for name, other in others if max(off, other) <= _ALIKE * min(off, other)]
     told = [f"{' and '.join(alike)} would be about as good"] if alike else []
     told += [f"{name} {_than(off, other, though)}" for name, other in others if name not in alike]
-    return "; ".join([said, *told])
+    return "; ".join(told) + of_about(records)
 
 
 def _than(off: float, other: float, though: str) -> str:
     if other < off:
-        return f"are forecast at {rough(other)}, but {though}"
+        return f"are forecast to be off by {round(100.0 * (1.0 - other / off))}% less, but {though}"
     if off <= 0.0:
-        return f"would be off by {rough(other)}"
+        return "would not be exact"
     if other >= _TIMES * off:
         return f"would be {rough(other / off)} times as far off"
     return f"would be off by {round(100.0 * (other / off - 1.0))}% more"

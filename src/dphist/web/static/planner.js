@@ -6,19 +6,13 @@ let turn = 0;
 
 const number = (value, digits = 1) => value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 const error = (value) => (value === null || value === undefined ? "–" : `±${number(value)}`);
-// What was simulated carries its range, and no figure where made-up populations do not agree on one.
-const shown = (said, name) => {
-  if (!(said.worst[name] > said.best[name])) return error(said.errors[name]);
-  const range = `${number(said.best[name])}\u00a0to\u00a0${number(said.worst[name])}`;
-  return said.agreed[name] ? `${error(said.errors[name])} (${range})` : range;
-};
 const cell = (name, text, kind = "") => Object.assign(document.createElement(name), { textContent: text, className: kind });
 
 const line = (said) => {
   const row = document.createElement("tr");
   const head = cell("th", said.mechanism);
   head.scope = "row";
-  row.append(head, ...workloads.map((name) => cell("td", shown(said, name), "number")));
+  row.append(head, ...workloads.map((name) => cell("td", said.shown[name] ?? "–", "number")));
   row.append(cell("td", said.epsilon_needed ? String(+said.epsilon_needed.toPrecision(3)) : "–", "number"), cell("td", said.basis, "small"));
   row.dataset.error = said.errors.question ?? said.errors.ranges ?? Infinity;
   return row;
@@ -27,7 +21,7 @@ const line = (said) => {
 // Pure ε, (ε, δ) and ρ side by side, for the question that matters.
 const priced = (said) => {
   const row = document.createElement("tr");
-  row.append(Object.assign(cell("th", said.mechanism), { scope: "row" }), ...said.currencies.map((each) => cell("td", error(each.error), "number")));
+  row.append(Object.assign(cell("th", said.mechanism), { scope: "row" }), ...said.currencies.map((each) => cell("td", each.shown, "number")));
   row.dataset.error = Math.min(...said.currencies.map((each) => each.error ?? Infinity));
   return row;
 };
