@@ -30,6 +30,7 @@ DOMAIN = dphist.Domain(
 ABOUT = {
     "title": "Smoking: a survey", "publisher": "City of Example", "contact": "data@example.org", "version": "1.0.0",
     "licence": "https://creativecommons.org/licenses/by/4.0/", "purpose": "Planning clinics", "created": "2024-05-01",
+    "doi": "10.1234/abcd", "contact_point": "Statistics desk",
 }  # fmt: skip
 
 
