@@ -112,9 +112,9 @@ class Auto:
         if reason is not None:
             said = reason + in_detail(rest)
             return f"{UNPAIRED} {said[0].upper()}{said[1:]}" if unpaired else said
-        # The second is how reasons of earlier versions end.
-        ends = [end for end in (in_detail(rest), f"; {rest}.") if self.why.endswith(end)]
-        plain = ends and self.why.isprintable() and len(self.why) - len(ends[0]) <= _LONGEST_REASON
+        end = in_detail(rest)
+        plain = self.why.endswith(end) and self.why.isprintable()
+        plain = plain and len(self.why) - len(end) <= _LONGEST_REASON
         return self.why if plain else note
 
     def choose(self, data: PrivateCounts, seen: Glimpse | None = None) -> tuple[Mechanism, str]:
