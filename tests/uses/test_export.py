@@ -235,6 +235,26 @@ def test_sums_of_tables_are_those_of_their_cells(tmp_path):
         assert np.allclose(rows.loc[name].sum_cost, whole)
 
 
+def test_a_sheet_that_cannot_be_is_refused_before_anything_is_asked(survey, tmp_path, monkeypatch):
+    from dphist.uses import exporting
+
+    monkeypatch.setattr(exporting, "_content", None)
+    with pytest.raises(OutputError, match=r"the one of guesses would have 144; .* without guesses"):
+        export(survey, tmp_path / "out.xlsx", guesses=True, largest=100)
+
+
+def test_no_table_is_lost_to_another_of_the_same_name(tmp_path):
+    names = ["a", "b, c", "a, b", "c"]
+    domain = dphist.Domain([dphist.Nominal(name, ["u", "v"]) for name in names])
+    people = dphist.Histogram(domain, np.full((2,) * 4, 50))
+    release = dphist.publish(
+        people, epsilon=1, mechanism=dphist.mechanisms.Marginals(tables=((0, 1), (2, 3)))
+    )
+    book = pd.read_excel(export(release, tmp_path / "out.xlsx")[0], sheet_name=None)
+    assert list(book) == ["a, b, c", "a, b, c 2", "about"]
+    assert [list(sheet.columns[:2]) for sheet in list(book.values())[:2]] == [["a", "b, c"], ["a, b", "c"]]
+
+
 def test_sheets_have_names_that_spreadsheets_take(tmp_path):
     names = ["a very long question: how often?", "a very long question: how often*", "x/y", "about"]
     domain = dphist.Domain([dphist.Nominal(name, ["u", "v"]) for name in names])

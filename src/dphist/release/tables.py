@@ -16,6 +16,7 @@ from dphist.extras import need
 from dphist.inference.intervals import read_confidence
 from dphist.inference.tables.measured import Axes
 from dphist.kernels.hashing import GOLDEN
+from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.release.bounds import every_bound
 from dphist.release.cells import TableCells
@@ -100,25 +101,26 @@ def with_totals(tables: Sequence[Axes]) -> list[Axes]:
     return sorted(found, key=lambda axes: (len(axes), axes))
 
 
-def table_columns(
-    release: Contents, tables: Sequence[Axes], confidence: float
-) -> tuple[TableCells, dict[str, pyarrow.Array]]:
+def below_each_other(domain: Domain, tables: Sequence[Axes]) -> TableCells:
+    """Tables whose cells are not known yet, in the order of their rows."""
+    shapes = {axes: [domain.shape[axis] for axis in axes] for axes in tables}
+    return TableCells(domain, {axes: np.broadcast_to(np.nan, shape) for axes, shape in shapes.items()})
+
+
+def table_columns(release: Contents, cells: TableCells, confidence: float) -> dict[str, pyarrow.Array]:
     """Ask for tables, one below the other: which one a row is of, labels, numbers, and whether they were measured.
 
     Args:
         release: What is asked.
-        tables: The attributes of each table.
+        cells: Which tables.
         confidence: How sure each interval is to hold the true count.
 
     Returns:
-        The tables in the order of the rows, and the columns; labels of attributes that a table sums over are missing.
+        The columns; labels of attributes that a table sums over are missing.
     """
     import pyarrow as pa
 
     shape = release.domain.shape
-    cells = TableCells(
-        release.domain, {axes: np.broadcast_to(np.nan, [shape[axis] for axis in axes]) for axes in tables}
-    )
     size, parts = int(cells.starts[-1]), []
     for begin in range(0, size, _BLOCK):
         places = cells.places(begin, min(begin + _BLOCK, size)).T.astype(np.int64)
@@ -137,7 +139,7 @@ def table_columns(
         beyond = [tuple(axis for axis in range(len(shape)) if axis not in axes) for axes in cells.order]
         rows = [totals.reshape(shape).sum(axis=axes).reshape(-1) for axes in beyond]
         columns[name] = as_arrow(np.concatenate(rows))
-    return cells, columns
+    return columns
 
 
 def _wider(release: Contents, tables: Sequence[Axes]) -> Iterator[Axes]:
@@ -159,7 +161,8 @@ def measured_rows(release: Tables, confidence: float = 0.95) -> pyarrow.Table:
 
     if not in_tables(release):
         return release.to_arrow(confidence=confidence)
-    return pa.table(table_columns(release, with_totals(largest_tables(release)), confidence)[1])
+    cells = below_each_other(release.domain, with_totals(largest_tables(release)))
+    return pa.table(table_columns(release, cells, confidence))
 
 
 @explained

@@ -19,7 +19,13 @@ from dphist.release.atomic import atomic
 from dphist.release.cells.tables import TOTAL
 from dphist.release.columns import label_columns, number_names
 from dphist.release.file.readable import readable, told_columns
-from dphist.release.tables import in_tables, largest_tables, table_columns, with_totals
+from dphist.release.tables import (
+    below_each_other,
+    in_tables,
+    largest_tables,
+    table_columns,
+    with_totals,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,14 +36,18 @@ _SHEET = 1 << 20
 _LONGEST_NAME = 31
 
 
+Sheets = list[tuple[str, list[tuple[int, int, Axes]]]]
+"""Sheets by name, each with runs of rows, from here to there, and the attributes that they keep."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Content:
     """What is written, in whichever form."""
 
     release: Release
     table: pyarrow.Table
-    sheets: dict[str, list[tuple[int, int, Axes]]]
-    """The rows of each sheet: runs of them, from here to there, with the attributes that they keep."""
+    sheets: Sheets
+    """Which rows stand on which sheet."""
     columns: dict[str, str]
     """What each column holds."""
     confidence: float
@@ -95,47 +105,54 @@ def export(
     kind = path.suffix.lower()
     if kind not in _WRITERS:
         raise InputError(f"{path}: the name must end in {', '.join(_WRITERS)}")
-    content = _content(release, confidence, guesses)
-    for name, runs in content.sheets.items() if kind == ".xlsx" else ():
+    if not in_tables(release):
+        every, rows = tuple(range(len(release.domain.shape))), int(release.cells.numbers.size)
+        cells, sheets = None, [("counts", [(0, rows, every)])]
+    else:
+        cells, sheets = _laid_out(release, guesses)
+    for name, runs in sheets if kind == ".xlsx" else ():
         if (rows := sum(end - begin for begin, end, _ in runs)) >= largest:
             raise OutputError(
                 f"a sheet has at most {largest:,} rows and the one of {name} would have {rows:,}; export it as .csv"
                 f"{', or without guesses' if guesses else ', or publish coarser bins'}"
             )
-    return _WRITERS[kind](content, path)
+    return _WRITERS[kind](_content(release, cells, sheets, confidence), path)
 
 
-def _content(release: Release, confidence: float, guesses: bool) -> _Content:
-    domain, tables, names = release.domain, largest_tables(release), number_names(release.domain)
-    told = {
-        name: text for names_, text in told_columns(release, confidence, names).items() for name in names_
-    }
-    every, published = tuple(range(len(domain.shape))), release.cells
-    if not in_tables(release):
-        table = release.to_arrow(confidence=confidence)
-        return _Content(release, table, {"counts": [(0, table.num_rows, every)]}, told, confidence)
-    import pyarrow as pa
-
+def _laid_out(release: Release, guesses: bool) -> tuple[TableCells, Sheets]:
+    """The tables that are written, and on which sheet: each that lies in no larger one, with its totals."""
+    tables, published = largest_tables(release), release.cells
     known = with_totals(tables)
-    more = list(published.tables) if isinstance(published, TableCells) else [every]
+    more = (
+        list(published.tables)
+        if isinstance(published, TableCells)
+        else [tuple(range(len(release.domain.shape)))]
+    )
     guessed = [axes for axes in more if axes not in known] if guesses else []
-    cells, columns = table_columns(release, [*known, *guessed], confidence)
+    cells = below_each_other(release.domain, [*known, *guessed])
     ends = zip(cells.starts.tolist(), cells.starts[1:].tolist(), cells.order, strict=False)
     runs = {axes: (begin, end, axes) for begin, end, axes in ends}
-    sheets = {cells.name(axes): [runs[inside] for inside in with_totals([axes])] for axes in tables}
-    if guessed:
-        sheets["guesses"] = [runs[axes] for axes in guessed]
+    sheets = [(cells.name(axes), [runs[inside] for inside in with_totals([axes])]) for axes in tables]
+    return cells, [*sheets, *([("guesses", [runs[axes] for axes in guessed])] if guessed else [])]
+
+
+def _content(release: Release, cells: TableCells | None, sheets: Sheets, confidence: float) -> _Content:
+    import pyarrow as pa
+
+    names = number_names(release.domain)
+    told = {name: text for each, text in told_columns(release, confidence, names).items() for name in each}
+    if cells is None:
+        return _Content(release, release.to_arrow(confidence=confidence), sheets, told, confidence)
+    columns = table_columns(release, cells, confidence)
     listed = list(columns)
-    said = {
+    told |= {
         listed[0]: "which table the row is of, by the attributes that it keeps; it sums over all others",
-        listed[
-            listed.index(names["high"]) + 1
-        ]: "whether these attributes were measured together; if not, the estimate is a guess",
+        listed[listed.index(names["high"]) + 1]: (
+            "whether these attributes were measured together; if not, the estimate is a guess"
+        ),
     }
-    told |= said
-    return _Content(
-        release, pa.table(columns), sheets, {name: told[name] for name in listed}, confidence, listed[0]
-    )
+    said = {name: told[name] for name in listed}
+    return _Content(release, pa.table(columns), sheets, said, confidence, listed[0])
 
 
 def _delimited(mark: str) -> Callable[[_Content, Path], list[Path]]:
@@ -208,7 +225,7 @@ def _book(content: _Content, path: Path) -> list[Path]:
             "count": book.add_format({"num_format": "#,##0.0"}),
         }
         taken = {"about"}
-        for name, runs in content.sheets.items():
+        for name, runs in content.sheets:
             _sheet(book.add_worksheet(_sheet_name(name, taken)), content, runs, formats)
         about = book.add_worksheet("about")
         about.set_column(0, 0, 14, formats["head"])
