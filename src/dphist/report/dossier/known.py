@@ -13,10 +13,10 @@ from typing import Any
 from dphist.errors import VerificationError
 from dphist.mechanisms.spec import show
 from dphist.model.about import FACTS
-from dphist.model.phrases import visible
+from dphist.model.phrases import counted, visible
 from dphist.release import Release
 from dphist.release.columns import label_columns, number_names
-from dphist.release.tables import measured_rows
+from dphist.release.tables import in_tables, largest_tables, measured_rows
 from dphist.report.facts import mechanism_words
 from dphist.version import __version__
 
@@ -75,18 +75,24 @@ class Known:
         """What the custodian said under a name when publishing, or the mark."""
         return self.release.about.given().get(name) or to_fill(FACTS[name].wanted)
 
-    @property
+    @cached_property
     def counted(self) -> str:
         """What is counted, in words."""
-        domain = self.release.domain
+        domain, tables = self.release.domain, largest_tables(self.release)
         cells = " × ".join(f"{each.name} ({each.size:,})" for each in domain.attributes)
-        return f"Counts of records by {cells}: {self.release.cells.describe() or f'{domain.size:,} cells'}"
+        published = self.release.cells.describe()
+        if not published:
+            largest, number = max(map(len, tables)), counted(len(tables), "table")
+            part = f", guessed from {number} of up to {counted(largest, 'attribute')} that were measured"
+            published = f"{domain.size:,} cells{part if largest < len(domain.shape) else ''}"
+        return f"Counts of records by {cells}: {published}"
 
     @property
     def description(self) -> str:
         """What the release is, in two sentences."""
+        bounds = ", or bounds where it was not measured" if in_tables(self.release) else ""
         return (
-            f"{self.counted}, each with an estimate and a 95 % interval. Noise was added on purpose: "
+            f"{self.counted}, each with an estimate and a 95 % interval{bounds}. Noise was added on purpose: "
             f"{self.release.guarantee.describe()}."
         )
 
