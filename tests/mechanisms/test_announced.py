@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import dphist
@@ -44,7 +45,7 @@ def hopeless(monkeypatch):
 
 
 @pytest.mark.usefixtures("hopeless")
-def test_few_records_are_left_to_chance_and_pairs_have_bounds():
+def test_few_records_are_left_to_chance_and_pairs_have_bounds(tmp_path):
     counts = _even(288)
     release = dphist.publish(dphist.Histogram(DOMAIN, counts), epsilon="0.01", workload=PAIRS_ASKED)
     told = release.mechanism
@@ -61,6 +62,12 @@ def test_few_records_are_left_to_chance_and_pairs_have_bounds():
     assert (answers.low <= answers.value).all()
     assert (answers.value <= answers.high).all()
     release.verify()
+    # The file says it to whoever opens it with something else.
+    release.save(tmp_path / "r.parquet")
+    assert (
+        pq.read_metadata(tmp_path / "r.parquet").metadata[b"intervals"].startswith(b"No pair of columns was")
+    )
+    assert dphist.load(tmp_path / "r.parquet").describe() == release.describe()
 
 
 def test_many_records_that_depend_on_each_other_are_measured():

@@ -314,9 +314,9 @@ def _lines(told: Rehearsal) -> list[str]:
         if needed < 2**60
         else f"cells      {told.cells:.3g}: nobody can write them out; tables of few attributes are published"
     )
-    for name, each in told.forecasts.items():
+    for name, forecast in told.forecasts.items():
         lines.append(
-            f"error      {name}: {each.said} at epsilon {told.epsilon} (forecast; no record was used)"
+            f"error      {name}: {forecast.said} at epsilon {told.epsilon} (forecast; no record was used)"
         )
     for said in dict.fromkeys(each.intervals for each in told.forecasts.values() if each.intervals):
         lines.append(f"intervals  {said}")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from dphist.errors import ReleaseError
+from dphist.model.phrases import UNPAIRED
 from dphist.release.columns import label_columns
 from dphist.release.contents import Contents
 from dphist.release.sums import column_words
@@ -25,7 +26,9 @@ def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -
     words = release.about.given() | {
         "guarantee": release.guarantee.describe(),
         "confidence": f"{confidence:g}",
-        "intervals": (
+        # Whoever reads the file without dphist hears it first, too.
+        "intervals": f"{UNPAIRED} " * release.note.startswith(UNPAIRED)
+        + (
             f"{low} and {high} are the ends of a {percent} % interval for the true count of each cell by itself; "
             "where its attributes were not measured together the estimate is a guess, and they are bounds that the "
             "measured tables allow; they are empty where nothing is known"
