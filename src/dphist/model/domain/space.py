@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from dphist.model.domain.written import Attribute
 
 
 @explained
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Domain:
     """The attributes that span a histogram, one axis each; public, and declared before any record is read.
 
@@ -55,7 +56,8 @@ class Domain:
             seen.add(name)
         object.__setattr__(self, "attributes", listed)
 
-    @property
+    # Loops over attributes look these up again and again; there may be thousands.
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """How many cells along each attribute."""
         return tuple(attribute.size for attribute in self.attributes)
@@ -65,7 +67,7 @@ class Domain:
         """How many cells in all; a plain integer, however large."""
         return math.prod(self.shape)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The attributes' names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
@@ -80,6 +82,10 @@ class Domain:
             )
         return hidden[0] if hidden else None
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
     def axis(self, name: str) -> int:
         """The position of an attribute.
 
@@ -89,9 +95,9 @@ class Domain:
         Returns:
             Which axis of the counts it is.
         """
-        for place, attribute in enumerate(self.attributes):
-            if attribute.name == name:
-                return place
+        place = self._places.get(name)
+        if place is not None:
+            return place
         raise DomainError(f"there is no attribute {name}; there are {', '.join(self.names)}")
 
     def attribute(self, name: str) -> Attribute:
