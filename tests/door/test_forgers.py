@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from fractions import Fraction
@@ -28,6 +29,9 @@ from dphist.private.transcript import same_answers
 from dphist.publishing.checking import digest, verify_file
 from dphist.publishing.door import _release
 from dphist.release import reading
+from dphist.release.file import writing
+from dphist.release.file.headers import is_one_frame, page_headers, read_footer, wanted_memory
+from dphist.release.file.writing import HOW
 from dphist.release.release import Release
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(20, 26)), dphist.Nominal("sex", ["F", "M"])])
@@ -53,7 +57,8 @@ def forged(release: Release, path: Path, forge: Forge) -> Path:
         for key, value in (table.schema.metadata or {}).items()
         if key not in (b"dphist", b"pandas")
     }
-    pq.write_table(table.replace_schema_metadata({b"dphist": json.dumps(story).encode()} | metadata), path)
+    told = table.replace_schema_metadata({b"dphist": json.dumps(story).encode()} | metadata)
+    pq.write_table(told, path, write_statistics=False, **HOW)
     return path
 
 
@@ -337,8 +342,8 @@ INVENTED: dict[str, Forge] = {
     "a count and its answer": edited_with_its_answer,
     "every price": story(stronger),
     "more rows a person than there is noise for": story(set_in("guarantee", "unit", "rows", to=3)),
-    "another payment": story(set_in("receipt", to=["people", 2])),
-    "another population": story(set_in("receipt", to=["others", 3])),
+    "another payment": story(set_in("receipt", to=["people", 2, "0" * 64])),
+    "another population": story(set_in("receipt", to=["others", 3, "0" * 64])),
     "no payment": story(set_in("receipt", to=None)),
     "another publisher": story(lambda s: s["about"].update(publisher="somebody else")),
 }
@@ -480,24 +485,184 @@ def test_what_does_not_fit_in_memory_is_not_called_damaged(tmp_path: Path, monke
         dphist.load(tmp_path / "out.parquet")
 
 
-@pytest.mark.parametrize("column", ["age", "estimate", "high"])
-@pytest.mark.parametrize("mechanism", ["laplace", "sparselaplace"])
-def test_what_a_footer_says_of_values_must_be_so(column: str, mechanism: str, tmp_path: Path) -> None:
+def test_what_a_footer_says_of_values_must_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other tools pass over rows that cannot match by it: of a release that verified, DuckDB found no one of twenty."""
-    # Our own files of one row group say nothing of the kind; others may write them again.
-    path = forged(publish(mechanism=mechanism), tmp_path / "out.parquet", lambda told, table: (told, table))
+    monkeypatch.setattr(writing, "_ROWS", 4)
+    path = tmp_path / "out.parquet"
+    publish(mechanism="laplace").save(path)
     assert accepted(path)
-    told = pq.ParquetFile(path)
-    place = told.schema_arrow.names.index(column)
-    stated = told.metadata.row_group(0).column(place).statistics
-    kind = "<q" if stated.physical_type == "INT64" else "<d"
+    stated = pq.ParquetFile(path).metadata.row_group(0).column(0).statistics
     raw = path.read_bytes()
     begin = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
-    true, false = struct.pack(kind, stated.max), struct.pack(kind, stated.max + 1000)
+    true, false = struct.pack("<q", stated.max), struct.pack("<q", stated.max + 1000)
     assert raw[begin:].count(true)
     path.write_bytes(raw[:begin] + raw[begin:].replace(true, false))
-    assert pq.ParquetFile(path).metadata.row_group(0).column(place).statistics.max == stated.max + 1000
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).statistics.max == stated.max + 1000
     assert not accepted(path)
+
+
+def rewritten(path: Path, **how: Any) -> Path:
+    """A file whose table was read and written by pyarrow."""
+    table = pq.read_table(path)
+    pq.write_table(table, path, **({"write_statistics": False} | HOW | how))
+    return path
+
+
+def test_a_file_that_was_packed_otherwise_verifies(tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    publish().save(path)
+    whole = path.read_bytes()
+    assert accepted(rewritten(path, compression_level=19))
+    assert path.read_bytes() != whole
+    for how in ({"compression": "snappy"}, {"write_statistics": True}, {"data_page_version": "2.0"}):
+        assert not accepted(rewritten(path, **how))
+
+
+def footer_of(raw: bytes) -> int:
+    return len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+
+
+def test_both_places_where_words_stand_must_say_the_same(tmp_path: Path) -> None:
+    """Footers say it in plain letters, to DuckDB; and once more in a copy of the schema, which Arrow believes."""
+    path = tmp_path / "out.parquet"
+    publish().save(path)
+    raw = path.read_bytes()
+    begin, word = footer_of(raw), b"1-differential privacy"
+    assert raw.count(word, begin) == 1
+    path.write_bytes(raw.replace(word, b"0" + word[1:]))
+    assert b"0-differential" in pq.read_metadata(path).metadata[b"guarantee"]
+    with pytest.raises(ReleaseError, match="twice"):
+        dphist.load(path)
+    copy = pq.ParquetFile(path).metadata.metadata[b"ARROW:schema"]
+    forged_copy = b64encode(b64decode(copy).replace(word, b"0" + word[1:]))
+    path.write_bytes(raw.replace(copy, forged_copy))
+    with pytest.raises(ReleaseError, match="twice"):
+        dphist.load(path)
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        lambda told: told.replace(b"{", b'{"note": "518 women", ', 1),
+        lambda told: json.dumps(json.loads(told), indent=1).encode(),
+        lambda told: told.replace(b'"age"', b'"\\u0061ge"', 1),
+        lambda told: json.dumps(dict(reversed(json.loads(told).items()))).encode(),
+    ],
+    ids=["a key twice", "room", "letters by their numbers", "another order"],
+)
+def test_a_description_is_spelt_in_one_way(spelt: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    publish().save(path)
+    table = pq.read_table(path)
+    told = dict(table.schema.metadata)
+    assert spelt(told[b"dphist"]) != told[b"dphist"]
+    told[b"dphist"] = spelt(told[b"dphist"])
+    pq.write_table(table.replace_schema_metadata(told), path, write_statistics=False, **HOW)
+    with pytest.raises(ReleaseError, match=r"written in another way|says more"):
+        dphist.load(path)
+
+
+def test_an_entry_of_a_dictionary_that_no_row_has_is_refused(tmp_path: Path) -> None:
+    unused = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1] * 6, pa.int32()), ["F", "M", "518 women of twenty"]
+    )
+    path = forged(publish(), tmp_path / "out.parquet", columns(lambda t: replaced(t, "sex", unused)))
+    assert b"518 women" in b"".join(_pages(path))
+    assert pq.read_table(path)["sex"].to_pylist() == ["F", "M"] * 6
+    assert not accepted(path)
+
+
+def _pages(path: Path) -> list[bytes]:
+    with path.open("rb") as file:
+        told, _ = read_footer(file)
+        found = [page for column in told[4][0][1] for page in page_headers(file, column[3])]
+    raw = path.read_bytes()
+    return [
+        pa.decompress(raw[start : start + header[3]], header[2], "zstd", asbytes=True)
+        for header, start in found
+    ]
+
+
+def skippable(size: int) -> bytes:
+    """A frame that Zstandard's readers pass over."""
+    return (
+        bytes.fromhex("502a4d18")
+        + struct.pack("<I", size - 8)
+        + b"518 women of twenty"[: size - 8].ljust(size - 8)
+    )
+
+
+def test_frames_that_readers_pass_over_are_refused(tmp_path: Path) -> None:
+    packed = pa.compress(bytes(range(256)) * 9, codec="zstd", asbytes=True)
+    assert is_one_frame(packed)
+    assert not any(
+        map(is_one_frame, (packed + skippable(20), skippable(20) + packed, packed + packed, packed[:-1], b""))
+    )
+
+    def add(told: Story) -> None:
+        entry = told["transcript"][0]
+        entry["data"] = b64encode(b64decode(entry["data"]) + skippable(24)).decode()
+
+    assert not accepted(forged(publish(), tmp_path / "out.parquet", story(add)))
+
+
+def test_a_page_with_a_frame_that_readers_pass_over_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    domain = dphist.Domain([dphist.Ordinal("age", range(3000))])
+    dphist.publish(dphist.Histogram(domain, np.ones(3000, int)), epsilon=1, mechanism="laplace").save(path)
+    # Packed badly, so that there is room in the same place.
+    rewritten(path, compression_level=-50)
+    assert accepted(path)
+    raw = path.read_bytes()
+    with path.open("rb") as file:
+        told, _ = read_footer(file)
+        header, start = next(page_headers(file, told[4][0][1][0][3]))
+    old = raw[start : start + header[3]]
+    page = pa.decompress(old, header[2], "zstd", asbytes=True)
+    packed = pa.Codec("zstd", compression_level=19).compress(page, asbytes=True)
+    assert len(packed) + 8 <= len(old)
+    new = packed + skippable(len(old) - len(packed))
+    known, sums = varint(header[4]), varint(zlib.crc32(new))
+    while len(sums) != len(known):
+        new = new[:-1] + bytes([new[-1] + 1])
+        sums = varint(zlib.crc32(new))
+    place = raw.index(known, 4, start)
+    path.write_bytes(raw[:place] + sums + raw[place + len(known) : start] + new + raw[start + len(old) :])
+    assert pq.read_table(path, page_checksum_verification=True)["age"].to_pylist() == list(range(3000))
+    assert not accepted(path)
+
+
+def varint(number: int) -> bytes:
+    """A checksum as Thrift writes it: signed, its sign last, seven bits at a time."""
+    signed = (number ^ 1 << 31) - (1 << 31) if number >= 0 else number
+    bits, found = (signed << 1 ^ signed >> 31) & 0xFFFFFFFF, b""
+    while bits >= 128:
+        found += bytes([bits & 127 | 128])
+        bits >>= 7
+    return found + bytes([bits])
+
+
+def test_memory_is_added_up_over_columns_and_groups_before_any_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dphist import memory
+    from dphist.release.file import description
+
+    path = tmp_path / "out.parquet"
+    monkeypatch.setattr(writing, "_ROWS", 4)
+    publish().save(path)
+    with path.open("rb") as file:
+        wanted = wanted_memory(file)
+    asked = json.loads(pq.read_schema(path).metadata[b"dphist"])["transcript"]
+    answers = sum(8 * int(np.prod(entry["shape"])) for entry in asked if "data" in entry)
+    # Twelve rows in five columns, at eight bytes and what their pages take.
+    assert wanted >= 12 * 5 * 8 + sum(map(len, _pages(path)))
+    monkeypatch.setattr(description, "_MUCH", 1)
+    monkeypatch.setattr(memory, "available_memory", lambda: wanted + answers)
+    dphist.load(path)
+    monkeypatch.setattr(memory, "available_memory", lambda: wanted + answers - 1)
+    with pytest.raises(ReleaseError, match="cannot be read here"):
+        dphist.load(path)
 
 
 def test_the_last_digits_of_bounds_carry_nothing_either(tmp_path: Path) -> None:

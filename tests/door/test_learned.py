@@ -15,6 +15,7 @@ import dphist
 from dphist.errors import ReleaseError, VerificationError
 from dphist.inference.predictive.engine import Engine
 from dphist.release.file.description import KEY
+from dphist.release.file.writing import HOW
 
 LINE = dphist.Domain([dphist.Ordinal("x", range(700))])
 PLANE = dphist.Domain([dphist.Ordinal("x", range(44)), dphist.Ordinal("y", range(40))])
@@ -40,7 +41,7 @@ def _rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     change(story)
     metadata[KEY] = json.dumps(story).encode()
     other = path.with_name("other.parquet")
-    pq.write_table(table.replace_schema_metadata(metadata), other, compression="zstd")
+    pq.write_table(table.replace_schema_metadata(metadata), other, write_statistics=False, **HOW)
     return other
 
 

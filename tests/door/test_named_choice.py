@@ -18,6 +18,7 @@ from dphist.mechanisms.protocol import bare
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.mechanisms.wide import choice
 from dphist.mechanisms.wide.outlook import Outlook
+from dphist.release.file.writing import HOW
 
 CASES = {
     **RELEASES,
@@ -64,7 +65,7 @@ def saved(release, path, forge=lambda story: None):
     forge(story)
     metadata[b"dphist"] = json.dumps(story).encode()
     metadata.pop(b"pandas", None)
-    pq.write_table(table.replace_schema_metadata(metadata), path)
+    pq.write_table(table.replace_schema_metadata(metadata), path, write_statistics=False, **HOW)
     return dphist.load(path)
 
 

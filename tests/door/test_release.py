@@ -291,7 +291,7 @@ def test_output_that_cannot_be_written_leaves_nothing_behind(release, tmp_path, 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(release_file, "_write", full)
+    monkeypatch.setattr(release_file, "write", full)
     with pytest.raises(OutputError, match="disk"):
         release.save(tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
@@ -305,7 +305,7 @@ def test_a_crash_while_writing_keeps_the_old_file(release, tmp_path, monkeypatch
     def crash(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(release_file, "_write", crash)
+    monkeypatch.setattr(release_file, "write", crash)
     with pytest.raises(KeyboardInterrupt):
         release.save(path)
     assert path.read_bytes() == before

@@ -25,6 +25,7 @@ from dphist.private.nobody import open_nobody
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.wide import tables_release
 from dphist.release.cells import TableCells
+from dphist.release.file.writing import HOW
 from dphist.sources.coded import coded
 from dphist.waiting import listening
 
@@ -134,7 +135,7 @@ def test_a_file_that_was_touched_is_refused(releases: Any, tmp_path: Path) -> No
         table = whole.set_column(
             whole.column_names.index(name), whole.schema.field(name), made.cast(column.type)
         )
-        pq.write_table(table, tmp_path / "edited.parquet", compression="zstd")
+        pq.write_table(table, tmp_path / "edited.parquet", write_statistics=False, **HOW)
         return tmp_path / "edited.parquet"
 
     def more(values: list[Any]) -> None:

@@ -10,7 +10,7 @@ from dphist.mechanisms.spec import show
 from dphist.release.bounds import check_written
 from dphist.release.contents import Contents
 from dphist.release.file.description import write_mechanism
-from dphist.release.file.nothing_else import check_statistics
+from dphist.release.file.nothing_else import check_written_again
 from dphist.release.learned import check_learned
 from dphist.version import __version__
 
@@ -32,8 +32,7 @@ def verify(release: Contents, *, choice: bool = False, exact: bool = False) -> N
             raise VerificationError("the release says of itself what its replay does not")
     # Bounds of all cells first: they need every split, and what was learned some of them.
     check_written(release, exact=exact)
-    if release._written is not None and release._written.file is not None:
-        check_statistics(release._written.file)
+    check_written_again(release)
     check_learned(release)
     if choice:
         _check_choice(release)

@@ -27,13 +27,15 @@ class WrittenBounds:
     high: str
     confidence: float
     software: str
+    raw: Any = None
+    """The same file, byte for byte."""
     held: Pair | None = None
     """The bounds themselves, in a copy that went to another process: an open file cannot."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         size = 0 if self.file is None else self.file.metadata.num_rows
         held = self.held if self.file is None else self.rows(0, size)
-        return WrittenBounds, (None, self.low, self.high, self.confidence, self.software, held)
+        return WrittenBounds, (None, self.low, self.high, self.confidence, self.software, None, held)
 
     def rows(self, begin: int, end: int) -> Pair:
         """Some rows of both columns."""

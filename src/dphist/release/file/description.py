@@ -17,6 +17,7 @@ from dphist.model.budget import Budget
 from dphist.model.exact import fraction
 from dphist.model.unit import Unit
 from dphist.private.transcript import Entry
+from dphist.release.file.headers import is_one_frame
 from dphist.release.foreign import ForeignMechanism
 from dphist.release.guarantee import Guarantee, Receipt
 
@@ -73,6 +74,8 @@ def unpack(text: str, size: int) -> bytes:
     import pyarrow as pa
 
     packed = b64decode(text, validate=True)
+    if b64encode(packed).decode() != text or not is_one_frame(packed):
+        raise ReleaseError("an answer is written in another way than a release's are")
     if size > _LARGEST_RATIO * (len(packed) + 1):
         raise ReleaseError("an answer is smaller than it says")
     insist_on_room(size)

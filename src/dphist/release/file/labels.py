@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
 from dphist.release.cells import Cells, SparseCells, TableCells
 from dphist.release.cells.cells import places
 from dphist.release.columns import Column, along, as_arrow, axis_strides, is_plain, number_names
-from dphist.release.file.nothing_else import check_stated
 
 if TYPE_CHECKING:
     import pyarrow
-    import pyarrow.parquet
 
 
 def label_rows(
@@ -60,18 +57,3 @@ def label_fields(domain: Domain, cells: Cells, labels: list[Column]) -> list[pya
     import pyarrow as pa
 
     return [pa.field(name, column.type) for name, column in label_rows(domain, cells, labels, 0, 0).items()]
-
-
-def check_rows(file: pyarrow.parquet.ParquetFile, domain: Domain, cells: Cells, labels: list[Column]) -> None:
-    """Refuse a label that is not its cell's: dphist reads cells by their place, everybody else by their labels."""
-    names = [field.name for field in label_fields(domain, cells, labels)]
-    begin = 0
-    for group in range(file.num_row_groups):
-        table = file.read_row_group(group, columns=names)
-        check_stated(file, group, table)
-        end = begin + table.num_rows
-        for name, wanted in label_rows(domain, cells, labels, begin, end).items():
-            kind = getattr(wanted.type, "value_type", wanted.type)
-            if not table.column(name).combine_chunks().cast(kind).equals(wanted.cast(kind)):
-                raise ReleaseError("a label does not belong to its cell")
-        begin = end

@@ -1,51 +1,43 @@
 """Nothing in the file but the release: what else it holds would be published under the release's good name.
 
 `Release.verify` shows that the counts follow from answers that were paid for. A column, a remark or a stretch of bytes
-beside them is paid for by nobody, and another tool may read the labels, which dphist computes anew. So a file is taken
-only if it holds what the writer would have written: these columns in this order, every label where it belongs, no key
-of the description that means nothing, no metadata of others, words that say what the description says, least and
-largest values as they are (by which tools pass rows over), and no bytes between the parts that Parquet knows of. Bounds
-are checked by `Release.verify`, which knows the errors. (Free text stays free: what the custodian says of the release,
+beside them is paid for by nobody, and another tool may read what dphist computes anew. So a file is opened only if its
+description and its words, in both of the places where Parquet keeps them, are what the writer would say. It verifies
+only if it is, part for part, what the writer makes of this release: it is written again and compared. Bounds are
+checked by `Release.verify`, which knows the errors. (Free text stays free: what the custodian says of the release,
 whose budget paid, and which program wrote the file.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import re
+import zlib
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dphist.errors import ReleaseError
-from dphist.model.domain import Domain
-from dphist.release.columns import along, axis_strides, is_plain, plain_numbers
-from dphist.release.file.description import insist_on_room
+from dphist.errors import ReleaseError, VerificationError
+from dphist.release.contents import Contents
+from dphist.release.file.description import KEY
+from dphist.release.file.headers import DAMAGED, DamagedError, is_one_frame, page_headers, read_footer
 from dphist.release.file.readable import check_words
+from dphist.release.file.writing import write
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-IntArray = NDArray[np.int64]
-
-_MAGIC = 4
-_TAIL = 8
-# Values of a column that are looked up one by one.
-_FEW = 1 << 14
+_ARROW = b"ARROW:schema"
+_WRITER = re.compile(rb"parquet-cpp-arrow version [\d.]{1,20}(-SNAPSHOT)?")
+# Where the first page begins, and bytes that are compared at a time.
+_FIRST, _BLOCK = 4, 1 << 20
 
 
 def check_size(file: pyarrow.parquet.ParquetFile, least: int, most: int) -> None:
-    """Refuse other rows than the description has cells, or more than memory holds, before any of them is read.
-
-    A few bytes of a file can stand for billions of equal numbers.
-    """
-    told = file.metadata
-    found = sum(told.row_group(group).num_rows for group in range(told.num_row_groups))
-    if told.num_rows != found or not least <= found <= most:
+    """Refuse other rows than the description has cells, before any of them is read."""
+    if not least <= file.metadata.num_rows <= most:
         raise ReleaseError("it has other rows than its description has cells")
-    insist_on_room(found * 8)
 
 
 def check_schema(
@@ -56,87 +48,98 @@ def check_schema(
     plain = [(field.name, _plain(field.type)) for field in found]
     if plain != [(field.name, _plain(field.type)) for field in expected]:
         raise ReleaseError("it has other columns than a release has")
-    told = {**(file.metadata.metadata or {}), **(found.metadata or {})}
-    check_words({name: text for name, text in told.items() if name not in (key, b"ARROW:schema")}, words)
+    import pyarrow as pa
+
+    told = dict(file.metadata.metadata)
+    if pa.ipc.read_schema(pa.py_buffer(b64decode(told.pop(_ARROW)))).metadata != told:
+        raise ReleaseError("what it says about itself stands there twice, and differs")
+    check_words({name: text for name, text in told.items() if name != key}, words)
     for field in found:
         if set(field.metadata or {}) - {b"PARQUET:field_id"}:
             raise ReleaseError("a column carries metadata that no release has")
 
 
-def check_bytes(file: pyarrow.parquet.ParquetFile, path: Path) -> None:
-    """Refuse a file with room between its parts: the columns must lie back to back, and the footer right behind."""
-    described = file.metadata
-    chunks = []
-    for group in range(described.num_row_groups):
-        for number in range(described.num_columns):
-            column = described.row_group(group).column(number)
-            start = column.data_page_offset
-            if column.has_dictionary_page and column.dictionary_page_offset is not None:
-                start = min(start, column.dictionary_page_offset)
-            chunks.append((start, start + column.total_compressed_size))
-    place = _MAGIC
-    for start, stop in sorted(chunks):
-        if start != place:
-            raise ReleaseError("it holds bytes that belong to nothing")
-        place = stop
-    if path.stat().st_size - place != described.serialized_size + _TAIL:
-        raise ReleaseError("it holds bytes that belong to nothing")
+def check_written_again(release: Contents) -> None:
+    """Refuse a file that holds anything else than the writer makes of what was read from it.
 
+    The same pyarrow makes the same bytes. Where another one packed or placed them otherwise, the parts are compared:
+    what the footer says, and every page unpacked. That leaves no label of another cell, no entry of a dictionary that
+    no row has, nothing between or behind the parts, and no least or largest value that is not so, by which tools pass
+    rows over.
+    """
+    import tempfile
 
-def check_statistics(file: pyarrow.parquet.ParquetFile) -> None:
-    """Refuse a footer that says of a column's values what is not so: other tools pass rows over by it, unread."""
-    for group in range(file.num_row_groups):
-        for name in file.schema_arrow.names:
-            check_stated(file, group, file.read_row_group(group, columns=[name]))
-
-
-def check_stated(file: pyarrow.parquet.ParquetFile, group: int, table: pyarrow.Table) -> None:
-    """The same of some columns of a group of rows that were read."""
-    places = {name: place for place, name in enumerate(file.schema_arrow.names)}
-    described = file.metadata.row_group(group)
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        told = described.column(places[name]).statistics
-        if told is None:
-            continue
-        so = not told.has_null_count or told.null_count == column.null_count
-        if so and told.has_min_max and column.null_count < len(column):
-            low, high = _ends(column)
-            # Of texts Arrow may count one that no row has: whoever goes by that reads a row too many, none too few.
-            wide = _texts(column.type)
-            so = told.min <= low and told.max >= high if wide else (told.min, told.max) == (low, high)
-        if not so:
-            raise ReleaseError("what it says of a column's values is not so")
-
-
-def _texts(kind: Any) -> bool:
+    written = release._written
+    if written is None or written.file is None:
+        return
     import pyarrow as pa
 
-    return bool(pa.types.is_string(_plain(kind)))
+    told, theirs = written.file.metadata.metadata, written.raw
+    with tempfile.TemporaryFile() as ours:
+        write(release, ours, written.confidence, said={KEY: told[KEY], b"software": told[b"software"]})
+        try:
+            same = _same_bytes(theirs, ours) or all(
+                one == other for one, other in zip_longest(_parts(theirs), _parts(ours))
+            )
+        except (*DAMAGED, pa.ArrowException, OSError):
+            same = False
+    if not same:
+        raise VerificationError(
+            "the file holds something else than its release, or another pyarrow wrote it than the one here "
+            f"({pa.__version__}) and laid it out otherwise; that one can tell"
+        )
 
 
-def _ends(column: pyarrow.ChunkedArray) -> tuple[Any, Any]:
-    """The least and the largest value of a column that has one."""
-    if is_plain(column):
-        numbers = plain_numbers(column)
-        # Parquet leaves out what is no number.
-        return np.fmin.reduce(numbers), np.fmax.reduce(numbers)
-    values: set[Any] = set()
-    for chunk in column.chunks:
-        if hasattr(chunk, "dictionary"):
-            # One more at the end: what is missing is none of them.
-            listed = [*chunk.dictionary.to_pylist(), None]
-            often = np.bincount(_filled(chunk.indices, len(listed) - 1), minlength=len(listed))
-            values.update(listed[place] for place in np.flatnonzero(often))
-        else:
-            values.update((chunk if len(chunk) <= _FEW else chunk.unique()).to_pylist())
-    known = [value for value in values if value is not None and value == value]
-    return min(known), max(known)
+def _same_bytes(one: IO[bytes], other: IO[bytes]) -> bool:
+    one.seek(0)
+    other.seek(0)
+    while block := one.read(_BLOCK):
+        if block != other.read(_BLOCK):
+            return False
+    return not other.read(1)
+
+
+def _parts(file: IO[bytes]) -> Iterator[Any]:
+    """What the footer says and what every page holds, but for what hangs on how well they were packed."""
+    import pyarrow as pa
+
+    told, begin = read_footer(file)
+    place = _FIRST
+    if not _WRITER.fullmatch(told.pop(6)):
+        raise DamagedError
+    for group in told[4]:
+        sizes = group.pop(2), group.pop(5), group.pop(6)
+        unpacked, first = 0, place
+        for column in group[1]:
+            chunk = column[3]
+            own = -chunk[6]
+            for header, start in page_headers(file, chunk):
+                file.seek(start)
+                packed = file.read(header.pop(3))
+                # Thrift's numbers have a sign.
+                checksum = (zlib.crc32(packed) ^ 1 << 31) - (1 << 31)
+                if checksum != header.pop(4) or not is_one_frame(packed):
+                    raise DamagedError
+                yield header, pa.decompress(packed, header[2], "zstd", asbytes=True)
+                own += header[2] + start - place
+                place = start + len(packed)
+            unpacked += chunk[6]
+            # What hangs on how well it was packed is known by its sum, and what stands in its place by the pages.
+            if own or chunk.get(11, chunk[9]) != place - chunk[7]:
+                raise DamagedError
+            for field in (6, 7, 9, 11):
+                chunk.pop(field, None)
+        if sizes != (unpacked, first, place - first):
+            raise DamagedError
+    if place != begin:
+        raise DamagedError
+    yield told
 
 
 def check_description(story: Any, known: Any) -> None:
-    """Refuse keys of the description that its writer does not know; what they mean is checked where they are read."""
+    """Refuse keys that the description's writer does not know; what they mean is checked where they are read."""
     if isinstance(story, Mapping):
-        if not isinstance(known, Mapping) or not set(story) <= set(known):
+        if not isinstance(known, Mapping) or list(story) != [name for name in known if name in story]:
             raise ReleaseError("its description says more than a release does")
         for name, value in story.items():
             check_description(value, known[name])
@@ -145,85 +148,6 @@ def check_description(story: Any, known: Any) -> None:
             raise ReleaseError("its description says more than a release does")
         for one, other in zip(story, known, strict=True):
             check_description(one, other)
-
-
-def check_labels(
-    file: pyarrow.parquet.ParquetFile, domain: Domain, columns: Sequence[tuple[str, int, pyarrow.Array]]
-) -> None:
-    """Refuse a label that is not its cell's: dphist reads cells by their place, everybody else by their labels.
-
-    Each column comes with the axis it speaks of and its value for every cell of that axis.
-    """
-    strides = axis_strides(domain)
-    coded = [(name, axis, known, _coded(known)) for name, axis, known in columns]
-    begin = 0
-    for group in range(file.num_row_groups):
-        table = file.read_row_group(group, columns=[name for name, _, _ in columns])
-        check_stated(file, group, table)
-        end = begin + table.num_rows
-        for name, axis, known, (values, codes) in coded:
-            wanted, done = along(codes, strides[axis], begin, end), 0
-            for chunk in table.column(name).chunks:
-                here = wanted[done : done + len(chunk)]
-                done += len(chunk)
-                if not np.array_equal(_codes(chunk, values, known), here):
-                    raise ReleaseError("a label does not belong to its cell")
-        begin = end
-
-
-def _coded(known: pyarrow.Array) -> tuple[pyarrow.Array | dict[Any, int] | None, NDArray[Any]]:
-    """The different values of a column, and which of them each cell has; -1 where it has none.
-
-    Numbers stand for themselves. Arrow's functions take a tenth of a second to load: few texts are looked up without.
-    """
-    if is_plain(known):
-        return None, np.from_dlpack(known)
-    if len(known) <= _FEW:
-        values: dict[Any, int] = {}
-        codes = [-1 if each is None else values.setdefault(each, len(values)) for each in known.to_pylist()]
-        return values, np.array(codes, dtype=np.int64)
-    encoded = known.dictionary_encode()
-    return encoded.dictionary, _filled(encoded.indices, -1)
-
-
-def _codes(
-    chunk: pyarrow.Array, values: pyarrow.Array | dict[Any, int] | None, known: pyarrow.Array
-) -> NDArray[Any]:
-    """Which of the known values each row has: -1 where it has none, -2 for one that is not known."""
-    if values is None:
-        if hasattr(chunk, "dictionary") and is_plain(chunk.dictionary) and not chunk.null_count:
-            return np.asarray(np.from_dlpack(chunk.dictionary)[_filled(chunk.indices, -1)])
-        return np.asarray(np.from_dlpack(chunk)) if is_plain(chunk) else np.zeros(0)
-    if isinstance(values, dict) and hasattr(chunk, "dictionary") and len(chunk.dictionary) <= _FEW:
-        each = [-2 if value is None else values.get(value, -2) for value in chunk.dictionary.to_pylist()]
-        return np.append(np.array(each, dtype=np.int64), -1)[_filled(chunk.indices, len(each))]
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(values, dict):
-        # In the order they first come in, as in ``values``; a list made into an array would load pandas.
-        listed = None if hasattr(known, "dictionary") else known.dictionary_encode().dictionary
-        if listed is None or len(listed) != len(values) or listed.type != _plain(chunk.type):
-            listed = pa.array(list(values), type=_plain(chunk.type))
-        values = listed
-    if not hasattr(chunk, "dictionary"):
-        chunk = chunk.dictionary_encode()
-    # Each value is looked up once, however many rows have it.
-    code = _filled(pc.index_in(chunk.dictionary, values), -2)
-    return np.append(code, -1)[_filled(chunk.indices, len(code))]
-
-
-def _filled(indices: pyarrow.Array, missing: int) -> IntArray:
-    """Codes with a number in place of what is missing; by their buffers, because Arrow's own way loads pandas."""
-    valid, values = indices.buffers()
-    place = slice(indices.offset, indices.offset + len(indices))
-    codes: IntArray = np.zeros(0, np.int64)
-    if len(indices):
-        codes = np.frombuffer(values, dtype=indices.type.to_pandas_dtype())[place].astype(np.int64)
-    if valid is None or not indices.null_count:
-        return codes
-    there = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little")[place]
-    return np.where(there, codes, missing)
 
 
 def _plain(kind: Any) -> Any:

@@ -9,11 +9,11 @@ column of its own, the rest sit in the footer.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     import pyarrow
 
 _ROWS = 1 << 20
+HOW: dict[str, Any] = {
+    "compression": "zstd",
+    "write_page_checksum": True,
+    # Of more different numbers a list of them takes longer and more room than they do.
+    "dictionary_pagesize_limit": 1 << 16,
+}
 # Of more columns fewer rows are held at a time.
 _MANY = 16
 
@@ -43,19 +49,22 @@ def save(release: Contents, path: str | PathLike[str], confidence: float) -> Non
     """Write the release whole or not at all."""
     check_release_name(Path(path))
     with atomic(Path(path)) as temporary:
-        _write(release, temporary, confidence)
+        write(release, temporary, confidence)
 
 
-def _write(release: Contents, path: Path, confidence: float) -> None:
+def write(
+    release: Contents, path: Path | IO[bytes], confidence: float, said: Mapping[bytes, bytes] | None = None
+) -> None:
+    """Write the release; ``said``, which a file of it has said, stands in place of what would be said now."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     domain, cells, labels = release.domain, release.cells, label_columns(release.domain)
-    description, columns = laid_out(release, confidence)
+    description, columns = laid_out(release, confidence, packed=said is None)
     names = description["bounds"]
     words = readable(release, confidence, names | {"estimate": next(iter(columns))})
     schema = file_schema(label_fields(domain, cells, labels), columns, names).with_metadata(
-        {KEY: json.dumps(description).encode(), **words}
+        {KEY: json.dumps(description).encode(), **words, **(said or {})}
     )
     size, step = cells.numbers.size, _ROWS if len(schema) <= _MANY else _ROWS // _MANY
     # Readers pass row groups over by the labels that a group has some of; of the other columns each has all kinds.
@@ -65,11 +74,8 @@ def _write(release: Contents, path: Path, confidence: float) -> None:
         pq.ParquetWriter(
             path,
             schema,
-            compression="zstd",
             write_statistics=telling,
-            write_page_checksum=True,
-            # Of more different numbers a list of them takes longer and more room than they do.
-            dictionary_pagesize_limit=1 << 16,
+            **HOW,
         ) as writer,
         _one_ahead(writer.write_table, size > step) as write,
     ):
