@@ -26,10 +26,7 @@ def table_of(connection: Any, sql: str) -> Any:
 
 def batches_of(connection: Any, sql: str) -> Any:
     """An answer as a reader of batches, which come while DuckDB computes."""
-    answer = connection.sql(sql)
-    # As versions before 1.5 call it.
-    read = answer.to_arrow_reader if hasattr(type(answer), "to_arrow_reader") else answer.fetch_record_batch
-    return read(_BATCH)
+    return connection.sql(sql).to_arrow_reader(_BATCH)
 
 
 def table_if_texts(connection: Any, sql: str) -> Any:
