@@ -78,15 +78,16 @@ ROWS: dict[str, list[Any]] = {
 DOMAIN = dphist.Domain([AGE, SEX])
 
 
+@pytest.fixture
+def quick(monkeypatch):
+    """Forecasts know nothing of the records, and take most of the time."""
+    monkeypatch.setattr("dphist.planning.rehearsal.release_forecasts", lambda *given, **named: {})
+
+
 @pytest.mark.parametrize("form", ["arrow", "csv", "parquet", "jsonl", "duckdb"])
 @pytest.mark.parametrize("unit", ["row", "rows=1, id=who"])
-def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_path, monkeypatch):
+def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_path, quick):
     import duckdb
-
-    from dphist.planning import rehearsal
-
-    # Forecasts know nothing of the records, and take most of the time.
-    monkeypatch.setattr(rehearsal, "release_forecasts", lambda *given, **named: {})
 
     table = pa.table(ROWS)
     source: object = table
@@ -134,7 +135,7 @@ LOST = {
 @pytest.mark.parametrize(
     "unit", ["id=who", "rows=10, id=who", "rows=50, id=year", "cells=2, per_cell=20, id=who"]
 )
-def test_rows_lost_to_the_unit_count_as_dropped(unit, mechanism, tmp_path):
+def test_rows_lost_to_the_unit_count_as_dropped(unit, mechanism, tmp_path, quick):
     """Publishing had been silent about them: one row a person, 10 of 100, or 25 of all by a mistaken id."""
     table = pa.table(LOST)
     domain = dphist.Domain([SEX, dphist.Ordinal("who", range(30))])
@@ -153,7 +154,80 @@ def test_rows_lost_to_the_unit_count_as_dropped(unit, mechanism, tmp_path):
         dphist.publish(table, domain, 1, **paid, allow_dropped=0.99)
 
 
-def test_a_rehearsal_adds_up_all_rows_of_people_who_have_very_many():
+@pytest.mark.parametrize("mechanism", ["laplace", "sparselaplace", "marginals"])
+@pytest.mark.parametrize("unit", ["row", "rows=3, id=who"])
+@pytest.mark.parametrize("room", [0, 1 << 29], ids=["streamed", "held"])
+def test_a_cell_for_everything_else_does_not_silence_the_stop(
+    unit, mechanism, room, tmp_path, monkeypatch, quick
+):
+    """Of 52 rows written in other letters 52 went there, and were published without a word."""
+    from dphist.sources import coded
+
+    monkeypatch.setattr(coded, "_KEPT", room)
+    rows = {
+        "sex": ["f", "m"] * 20 + ["F", "M"] * 6,
+        "age": [1] * 20 + [500] * 28 + [2] * 4,
+        "who": list(range(52)),
+    }
+    domain = dphist.Domain(
+        [dphist.Nominal("sex", ["F", "M"], other=True), dphist.Ordinal("age", range(100), other=True)]
+    )
+    told = dphist.rehearse(pa.table(rows), domain, unit)
+    assert (told.rows, told.dropped, told.elsewhere) == (52, 0, 48)
+    assert "48 rows in a cell for everything else" in str(told)
+    assert "publish stops before it pays, unless it is told --allow-dropped 0.93" in str(told)
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("people", 1)
+        paid: dict[str, Any] = {"unit": unit, "mechanism": mechanism, "ledger": ledger, "dataset": "people"}
+        with pytest.raises(
+            DroppedRows, match=r"or lie in a cell for everything else \(other = true\); nothing was"
+        ):
+            dphist.publish(pa.table(rows), domain, 1, **paid)
+        assert ledger.spent("people") == 0
+        dphist.publish(pa.table(rows), domain, 1, **paid, allow_dropped=0.93)
+
+
+def test_keys_beside_a_cell_for_everything_else_are_stopped_as_well():
+    rows = pa.table({"sex": ["f", "m"] * 100, "page": ["home"] * 200})
+    domain = dphist.Domain(
+        [dphist.Nominal("sex", ["F", "M"], other=True), dphist.Nominal("page", discover=True)]
+    )
+    with pytest.raises(DroppedRows, match="everything else"):
+        dphist.publish(rows, domain, 1, delta="1e-6")
+    assert dphist.publish(rows, domain, 1, delta="1e-6", allow_dropped=1).counts.shape == (3, 1)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "few", "duckdb", "frame"])
+def test_a_source_without_rows_is_not_published(kind, tmp_path, quick):
+    """A file of a first line alone had been published, and paid for."""
+    import duckdb
+    import pyarrow.parquet as pq
+
+    empty = pa.table({"age": pa.array([], pa.int64()), "sex": pa.array([], pa.string())})
+    source: Any = empty
+    domain = DOMAIN
+    if kind == "duckdb":
+        with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+            connection.execute("CREATE TABLE t (age BIGINT, sex VARCHAR)")
+        source = f"{tmp_path / 'x.duckdb'}::t"
+    elif kind != "frame":
+        source = tmp_path / f"x.{'parquet' if kind == 'few' else kind}"
+        source.write_text("age,sex\n")
+    if kind in ("parquet", "few"):
+        pq.write_table(empty, source)
+        domain = dphist.Domain([AGE]) if kind == "few" else DOMAIN
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("people", 3)
+        for mechanism in ("laplace", "sparselaplace", "marginals"):
+            paid: dict[str, Any] = {"mechanism": mechanism, "ledger": ledger, "dataset": "people"}
+            with pytest.raises(DroppedRows, match="source: there are no rows in it; nothing was spent"):
+                dphist.publish(source, domain, 1, **paid, unattended=True)
+        assert ledger.spent("people") == 0
+        dphist.publish(source, domain, 1, ledger=ledger, dataset="people", allow_dropped=1)
+    assert "publish stops before it pays" in str(dphist.rehearse(source, domain))
+
+
+def test_a_rehearsal_adds_up_all_rows_of_people_who_have_very_many(quick):
     """People with more than 1,000 rows had been taken for people with 1,000."""
     table = pa.table({"who": [1] * 2500 + [2] * 1200 + [3] * 4, "sex": ["F", "M"] * 1852})
     told = dphist.rehearse(table, dphist.Domain([SEX]), "rows=10, id=who")

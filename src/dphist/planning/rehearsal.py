@@ -95,6 +95,7 @@ class Rehearsal:
         people: How many people have how many rows, if the unit has an id.
         nobody: Rows without an id.
         beyond: Rows of people who have more than the unit keeps.
+        elsewhere: Rows that are counted in a cell for everything else.
         unit: Who is protected.
         cells: How many cells the release would have; for each key, where keys are discovered.
         memory: Bytes that publishing takes, and bytes that are free.
@@ -111,6 +112,7 @@ class Rehearsal:
     people: Mapping[int, int]
     nobody: int
     beyond: int
+    elsewhere: int
     unit: Unit
     cells: int
     memory: tuple[int, int]
@@ -121,8 +123,8 @@ class Rehearsal:
 
     @property
     def share(self) -> float:
-        """Which part of the rows would not be counted."""
-        return self.dropped / self.rows if self.rows else 0.0
+        """Which part of the rows would not be counted in cells of their own; all, where there are none."""
+        return (self.dropped + self.elsewhere) / self.rows if self.rows else 1.0
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -213,6 +215,7 @@ def rehearse(
         people=dict(sorted(found.people.items())),
         nobody=found.nobody,
         beyond=(found.tally.placed or 0) - (tally.placed or 0),
+        elsewhere=tally.elsewhere,
         unit=protected,
         cells=cells,
         memory=(
@@ -267,8 +270,11 @@ def _attribute(found: Unmatched, attribute: Attribute, name: str) -> AttributeRe
 def _lines(told: Rehearsal) -> list[str]:
     lines = [PRIVATE, ""]
     lines.append(
-        f"rows       {told.rows:,}, of which {told.dropped:,} ({told.share:.1%}) would not be counted"
+        f"rows       {told.rows:,}, of which {told.dropped:,} ({told.dropped / max(told.rows, 1):.1%}) would not be "
+        "counted"
     )
+    if told.elsewhere:
+        lines.append(f"           {counted(told.elsewhere, 'row')} in a cell for everything else")
     if told.share > ALLOWED:
         share = math.ceil(100 * told.share) / 100
         lines.append(f"           publish stops before it pays, unless it is told --allow-dropped {share:g}")

@@ -105,7 +105,7 @@ def add_tables(
     with account(ledger, dataset, budget=budget, unit=unit, purpose="further tables") as payer:
         if not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(refuse_dropped, source.tally, share, unit)
+            payer.before = partial(refuse_dropped, source.tally, share, release.domain, unit)
         if release.receipt is not None and payer.ledger is not None:
             paid_by(payer.ledger, release.receipt)
         rehearsed = partial(_rehearsed, release, tables, budget)

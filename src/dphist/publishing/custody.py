@@ -37,14 +37,23 @@ def allowed_share(share: object) -> float:
     return float(share)
 
 
-def refuse_dropped(tally: Tally, allowed: float, unit: Unit, added: Sequence[str] = ()) -> None:
+def refuse_dropped(
+    tally: Tally, allowed: float, domain: Domain | None, unit: Unit, added: Sequence[str] = ()
+) -> None:
     """Stop before paying where more than the allowed share of the rows does not count; says neither how many nor which.
 
-    Those do not that have no cell, nor those of a person beyond what the unit keeps. ``added`` are the columns that
-    measures are read from: a row without a number there has no cell either.
+    Those do not that have no cell, nor those of a person beyond what the unit keeps; those in a cell for everything
+    else are as good as lost. ``added`` are the columns that measures are read from: a row without a number there has no
+    cell either. Nor is a table without rows published, unless all of them may be missing.
     """
-    dropped = tally.dropped
-    if not dropped or tally.rows is None or dropped <= allowed * tally.rows:
+    if tally.rows is None or tally.dropped is None:
+        return
+    if not tally.rows and allowed < 1:
+        raise DroppedRows(
+            "source: there are no rows in it; nothing was spent. Is it the right one, and whole? If nobody may be the "
+            "answer, and where others see whether this succeeds: allow_dropped=1, --allow-dropped 1"
+        )
+    if tally.dropped + tally.elsewhere <= allowed * tally.rows:
         return
     numbers = (
         f", and for --measure rows without a number in {' or '.join(dict.fromkeys(added))}" if added else ""
@@ -54,9 +63,11 @@ def refuse_dropped(tally: Tally, allowed: float, unit: Unit, added: Sequence[str
         if unit.id is not None
         else ""
     )
+    other = domain is not None and any(each.other_cell is not None for each in domain.attributes)
+    elsewhere = ", or lie in a cell for everything else (other = true)" if other else ""
     raise DroppedRows(
-        f"more than {allowed:.4g} of the rows have no cell in this domain and would not be counted{people}; nothing "
-        "was spent. "
+        f"more than {allowed:.4g} of the rows have no cell in this domain and would not be counted{people}{elsewhere}; "
+        "nothing was spent. "
         "`dphist rehearse` (dphist.rehearse) shows which and why, to you alone: dates and decimals written another "
         f"way, other spellings, another encoding{numbers}. If they are to be left out, allow a larger share: "
         "allow_dropped=0.5, --allow-dropped 0.5 (1 for all, where others see whether this succeeds)"

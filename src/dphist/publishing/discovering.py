@@ -81,7 +81,7 @@ def publish_discovered(
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose, delta=chance) as payer:
         if allowed is not None:
             source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(refuse_dropped, source.tally, allowed, protected)
+            payer.before = partial(refuse_dropped, source.tally, allowed, domain, protected)
         keys, counts = keys_of(source, domain, protected)
         axis = domain.axis(unknown.name)
         kept, transcript = discover(

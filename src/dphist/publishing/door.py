@@ -104,8 +104,8 @@ def publish(
             such as ``licence``. The ledger keeps ``purpose``, too; ``created`` is today unless told.
         workers: How many processes run parts; every core unless told.
         allow_dropped: Which share of the rows may be left out, for want of a cell or as more than the unit keeps of a
-            person. Where there are more, `DroppedRows` stops before anything is paid: a fact about the records that
-            only their holder may see.
+            person, or lie in a cell for everything else. Where there are more, or no rows at all, `DroppedRows` stops
+            before anything is paid: a fact about the records that only their holder may see.
             Where others see whether a pipeline succeeds, allow all of them: 1.
         unattended: No reminders, where something else keeps the account.
 
@@ -187,7 +187,7 @@ def publish(
         if not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)
             payer.before = partial(
-                refuse_dropped, source.tally, share, protected, [each.source for each in added]
+                refuse_dropped, source.tally, share, domain, protected, [each.source for each in added]
             )
         if added:
             from dphist.publishing.measures import publish_measured

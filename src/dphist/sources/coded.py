@@ -11,6 +11,8 @@ them through the same kernel. PostgreSQL and Spark count by GROUP BY where the r
 only counts come back. Which of these ways was taken changes no count.
 """
 
+# ruff: noqa: S608 -- of an engine's own words, and of whole numbers
+
 from __future__ import annotations
 
 import math
@@ -35,7 +37,16 @@ from dphist.model.coded import (
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
-from dphist.sources.count import ID, column_of, grouped, needed_columns, occupied, pass_through
+from dphist.sources.count import (
+    ID,
+    column_of,
+    grouped,
+    needed_columns,
+    occupied,
+    other_cells,
+    pass_through,
+    tell,
+)
 from dphist.sources.databases.remote import Remote
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Engine, Key
@@ -106,9 +117,7 @@ def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
         columns.append(np.concatenate(parts) if parts else np.zeros(0, dtype=code_type(size)))
         for block in blocks:
             block[axis] = None
-    if tally is not None:
-        engine.watch(tally)
-        tally.placed = len(columns[0])
+    tell(source, engine, domain.attributes, columns.__getitem__, np.ones(len(columns[0]), dtype=np.uint8))
     return CodedColumns(domain, tuple(columns))
 
 
@@ -146,9 +155,12 @@ def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Engine, list[Key],
 def _tell(engine: Sql, tally: Tally, domain: Domain, keys: Sequence[Key], bound: Bound | None) -> None:
     """Say how many rows count, where the codes that come back do not say it."""
     codes = engine.codes(keys, domain.shape, bound)
-    counted = engine.table_of(f"SELECT count(*) AS n FROM ({codes}) AS coded")  # noqa: S608 -- of our own words
-    (tally.placed,) = counted.column("n").to_pylist()
+    lie = " OR ".join(f"c{place} = {cell}" for place, cell in other_cells(domain.attributes)) or "FALSE"
+    told = f"SELECT CASE WHEN {lie} THEN 'elsewhere' ELSE 'placed' END AS key FROM ({codes}) AS coded"
+    found = engine.table_of(f"SELECT key, 0 AS cell, count(*) AS n FROM ({told}) AS told GROUP BY key")
+    rows = dict(zip(found.column("key").to_pylist(), found.column("n").to_pylist(), strict=True))
     engine.watch(tally)
+    tally.placed, tally.elsewhere = sum(rows.values()), rows.get("elsewhere", 0)
 
 
 def _stacked(domain: Domain, blocks: Iterator[list[Any]]) -> Iterator[Any]:
@@ -243,7 +255,8 @@ def _grouped(engine: Engine, domain: Domain, unit: Unit, source: Any) -> CodedCo
         flat, rows, _ = occupied(source, domain, unit)
         codes: Sequence[IntArray] = np.unravel_index(flat, domain.shape)
     else:
-        codes, rows, _ = grouped(engine, domain, tally=tally_of(source))
+        codes, rows, _ = grouped(engine, domain)
+        tell(source, engine, domain.attributes, codes.__getitem__, rows)
     return CodedColumns(
         domain,
         tuple(

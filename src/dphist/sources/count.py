@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dphist.errors import DphistError, SourceError, TooLargeError
 from dphist.memory import available_memory
-from dphist.model.domain import Domain
+from dphist.model.domain import Attribute, Domain
 from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
 from dphist.model.measure import Quantity
@@ -19,7 +20,7 @@ from dphist.sources.files.few import count_few
 from dphist.sources.keys import amount, place, read
 from dphist.sources.open import open_source
 from dphist.sources.people import added_up
-from dphist.sources.tally import Tally, tally_of
+from dphist.sources.tally import tally_of
 from dphist.tracebacks import closed
 
 # What a column is wanted for, beside the attributes of the domain.
@@ -134,26 +135,61 @@ def _occupied(
     if few is not None:
         return *few, ()
     engine = open_source(source, needed_columns(domain, unit, quantities), unit)
-    tally = tally_of(source)
-    engine.watching = tally is not None
+    engine.watching = tally_of(source) is not None
     added = [amount(each, column_of(engine, each.measure.source, MEASURE), engine) for each in quantities]
     if unit.id is not None:
         bound = Bound.of(column_of(engine, unit.id, ID), unit, domain.size)
         cells = [place(a, column_of(engine, a.name), engine) for a in domain.attributes]
-        counted = engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
-        if tally is not None:
-            engine.watch(tally)
-            tally.placed = int(counted[1].sum())
-        return counted
-    codes, rows, sums = grouped(engine, domain, added, tally)
-    flat = np.zeros(len(rows), dtype=np.int64)
-    for code, size in zip(codes, domain.shape, strict=True):
-        flat = flat * size + code
+        flat, rows, sums = engine.bounded(
+            engine.flat(cells, [a.size for a in domain.attributes]), bound, added
+        )
+    else:
+        codes, rows, sums = grouped(engine, domain, added)
+        flat = np.zeros(len(rows), dtype=np.int64)
+        for code, size in zip(codes, domain.shape, strict=True):
+            flat = flat * size + code
+    tell(source, engine, domain.attributes, numbers_of(domain.attributes, flat), rows)
     return flat, rows, sums
 
 
+def tell(
+    source: Any,
+    engine: Engine,
+    attributes: Sequence[Attribute],
+    code: Callable[[int], IntArray],
+    rows: IntArray,
+) -> None:
+    """Tell the custodian, who asked, how many rows there were, how many count, and how many of these lie elsewhere.
+
+    Args:
+        source: What was counted, perhaps with a tally.
+        engine: What counted it.
+        attributes: What the cells are made of.
+        code: Gives the numbers of the cells on an attribute, by its place.
+        rows: How many rows lie in each cell.
+    """
+    tally = tally_of(source)
+    if tally is None:
+        return
+    engine.watch(tally)
+    tally.placed = int(rows.sum())
+    lie = [code(place) == cell for place, cell in other_cells(attributes)]
+    tally.elsewhere = int(rows[np.logical_or.reduce(lie)].sum()) if lie else 0
+
+
+def numbers_of(attributes: Sequence[Attribute], flat: IntArray) -> Callable[[int], IntArray]:
+    """The numbers of cells on one attribute, from those in all of the domain."""
+    sizes = [each.size for each in attributes]
+    return lambda place: flat // math.prod(sizes[place + 1 :]) % sizes[place]
+
+
+def other_cells(attributes: Sequence[Attribute]) -> list[tuple[int, int]]:
+    """Which attributes, by their places, have a cell for everything else, and which it is."""
+    return [(place, each.other_cell) for place, each in enumerate(attributes) if each.other_cell is not None]
+
+
 def grouped(
-    engine: Engine, domain: Domain, added: Sequence[Any] = (), tally: Tally | None = None
+    engine: Engine, domain: Domain, added: Sequence[Any] = ()
 ) -> tuple[list[IntArray], IntArray, list[IntArray]]:
     """Rows that have a cell, alike ones together: its number on every attribute, how many they are, and their sums."""
     readings = [read(a, column_of(engine, a.name), engine) for a in domain.attributes]
@@ -168,9 +204,6 @@ def grouped(
         code[~missing] = np.where(found < 0, other, found)
         kept &= code >= 0
         codes.append(code)
-    if tally is not None:
-        engine.watch(tally)
-        tally.placed = int(groups.rows[kept].sum())
     return [code[kept] for code in codes], groups.rows[kept], [total[kept] for total in groups.sums]
 
 

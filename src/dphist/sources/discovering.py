@@ -16,12 +16,11 @@ import numpy.typing as npt
 from dphist.errors import SourceError
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
-from dphist.sources.count import ID, column_of, needed_columns
+from dphist.sources.count import ID, column_of, needed_columns, numbers_of, tell
 from dphist.sources.engine import Bound
 from dphist.sources.keys import place
 from dphist.sources.open import open_source
 from dphist.sources.people import refuse_floats
-from dphist.sources.tally import tally_of
 from dphist.tracebacks import closed
 
 IntArray = npt.NDArray[np.int64]
@@ -78,9 +77,7 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     else:
         names, *cells_of = hashed
         counts = _counts(len(names), size, *cells_of)
-    if (tally := tally_of(source)) is not None:
-        engine.watch(tally)
-        tally.placed = int(counts.sum())
+    tell(source, engine, known, numbers_of(known, np.arange(size)), counts.sum(axis=0))
     return names, counts
 
 

@@ -19,12 +19,14 @@ class Tally:
     """What was seen of a source while it was counted; None as long as nobody counted.
 
     ``rows`` counts what stands in the source, lines of a text file that make no row included, and ``placed`` the rows
-    that count: those that have a cell and, under an id, are among those that are kept of a person. ``encoding`` and
+    that count: those that have a cell and, under an id, are among those that are kept of a person. ``elsewhere`` are
+    those of them whose cell is one for everything else (``other=True``), on any attribute. ``encoding`` and
     ``ragged`` are lines of a text file that are no UTF-8 and lines with another number of fields than the header.
     """
 
     rows: int | None = None
     placed: int | None = None
+    elsewhere: int = 0
     encoding: int = 0
     ragged: int = 0
 
