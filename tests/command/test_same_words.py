@@ -136,6 +136,7 @@ def test_measures_leave_counts_a_part_of_the_budget():
     counts, sums = told["what will be asked"], told["sums of cost, what will be asked"]
     (own,) = plan(domain, "2/5", "cells", mechanisms=["laplace"])
     assert counts.error == pytest.approx(own.error)
+    assert counts.limit == own.limit
     costs = [37 * i % 501 for i in range(600)]
     table = pa.table({"region": ["A", "B", "C"] * 200, "cost": costs})
     true = np.array([sum(costs[place::3]) for place in range(3)])

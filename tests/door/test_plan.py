@@ -212,6 +212,7 @@ def test_a_figure_is_shown_where_populations_agree_and_a_range_elsewhere():
     assert not far.agreed
     assert far.shown == "0.8 to 80"
     assert planning.Forecast("laplace", 1.36, 1.36, "exact").shown == "1.36"
+    assert planning.Forecast("laplace", 21_623.0, 21_623.0, "exact").shown == "21,600"
     assert planning.Forecast("laplace", None, None, "too many").said == "not known: too many"
     assert planning.Forecast("residuals", 8.97, None, "exact", worst=8.97).shown == "at most 8.97"
 

@@ -165,7 +165,7 @@ def _about_the_limit(limits: list[tuple[str, float | None]]) -> None:
 
 def _in_short(forecast: Forecast) -> str:
     """The figure alone, or the range where there is none to rely on: three stand side by side."""
-    return f"{forecast.error:,.3g}" if forecast.agreed else forecast.shown
+    return forecast.shown.partition(" (")[0]
 
 
 def _error(forecast: Forecast) -> float:

@@ -126,16 +126,21 @@ class Forecast:
         if self.error is None:
             return "not known"
         if self.best is None:
-            return f"at most {self.error:,.3g}"
+            return f"at most {_digits(self.error)}"
         if not self.cases:
-            return f"{self.error:,.3g}"
-        between = f"{self.best:,.3g} to {self.worst:,.3g}"
-        return f"{self.error:,.3g} ({between})" if self.agreed else between
+            return _digits(self.error)
+        between = f"{_digits(self.best)} to {_digits(self.worst or 0.0)}"
+        return f"{_digits(self.error)} ({between})" if self.agreed else between
 
     @property
     def said(self) -> str:
         """The same, and why there is none where nothing is known."""
         return self.shown if self.error is not None else f"{self.shown}: {self.basis}"
+
+
+def _digits(error: float) -> str:
+    """Three digits; of thousands the rest are zeros."""
+    return f"{error:,.3g}" if error < 999.5 else f"{float(f'{error:.3g}'):,.0f}"
 
 
 @explained
@@ -190,23 +195,26 @@ def plan(
     told, asked = questions(domain, workload)
     hint = told if announced else None
     protected = unit or Unit()
-    least = limit(told, spend, unit=protected)
-    forecasts = []
+    forecasts, limits = [], dict[Fraction, float | None]()
     for given in mechanisms:
         recipe = parse(given) if isinstance(given, str) else given
         # What a release without a ledger that counts ρ would do.
         chosen, settled = settle(recipe, spend, domain, protected, hint, Fraction(1, 1 + len(measures)))
+        share = Fraction(1)
         try:
             counter, paid = _beside_sums(domain, measures, chosen, hint, settled)
+            share = paid.amount / settled.amount
             found = _Study(domain, counter, hint, asked, records, protected, runs).forecast(paid, error)
         except DphistError as refusal:
             found = Forecast("", None, None, str(refusal))
+        if share not in limits:
+            limits[share] = limit(told, spend.part(share) if measures else spend, unit=protected)
         if found.epsilon_needed is not None:
             # What the counts need is their share of it.
-            found = replace(found, epsilon_needed=found.epsilon_needed * float(settled.amount / paid.amount))
+            found = replace(found, epsilon_needed=found.epsilon_needed / float(share))
         if settled != spend and found.error is not None:
             found = replace(found, basis=f"{found.basis}; spends the pure ε and leaves δ unused")
-        forecasts.append(replace(found, mechanism=show(recipe), limit=least))
+        forecasts.append(replace(found, mechanism=show(recipe), limit=limits[share]))
     return sorted(forecasts, key=lambda f: math.inf if f.error is None else f.error)
 
 
