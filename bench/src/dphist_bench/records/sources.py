@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -217,14 +218,17 @@ def expressions(folder: Path) -> Put:
     conditions: list[Callable[[Any], Any]] = [
         lambda t: t.filter(t.score <= 40),
         lambda t: t.filter(t.score > 40),
-        lambda t: t.filter(~t.score.between(-30, 70)),
+        lambda t: t.filter(~t.score.between(0, 30)),
         lambda t: t.filter(t.inside["score"] < 60.5),
         lambda t: t.mutate(age=(t.score.cast("float32") <= 60).ifelse(t.age, 99 - t.age)),
         lambda t: t.mutate(sex=(t.score >= -20).ifelse("F", "M")),
-        lambda t: t.distinct().filter((t.score > 60) | (t.age < 50)),
+        lambda t: t.drop("inside").distinct().filter((t.score > 60) | (t.age < 50)),
     ]
 
+    number, path = itertools.count(), folder / "none"
+
     def put(table: Table) -> Any:
+        nonlocal path
         numeric = is_numeric(table.crowd)
         columns = zip(*(declared(row, numeric=numeric) for row in table.rows), strict=True)
         who = pyarrow.int64() if numeric else pyarrow.string()
@@ -237,7 +241,9 @@ def expressions(folder: Path) -> Put:
         costs = made["cost"].to_pylist()
         score = [math.nan if cost is None or int(cost) % 3 == 0 else cost for cost in costs]
         inside = [{"score": value} for value in score]
-        path = folder / "expression.parquet"
+        # A file that is written over within a moment DuckDB may read by what it remembers of the last one.
+        path.unlink(missing_ok=True)
+        path = folder / f"expression{next(number)}.parquet"
         pyarrow.parquet.write_table(
             pyarrow.table({**made, "score": pyarrow.array(score, pyarrow.float64()), "inside": inside}),
             path,
