@@ -129,6 +129,15 @@ def test_a_release_of_many_cells_has_one_forecast():
     assert unknown.said.startswith("not known: depends on the data, and 1,152,000 cells are too many")
 
 
+def test_what_cannot_be_forecast_stops_neither_a_rehearsal_nor_a_start():
+    domain = dphist.Domain([dphist.Ordinal("x", range(10**18))])
+    told = dphist.rehearse(pa.table({"x": [1, 2, -1]}), domain)
+    assert (told.rows, told.dropped) == (3, 1)
+    assert "ranges: not known: workload: x has 1,000,000,000,000,000,000 values" in str(told)
+    start = Start(source="x.csv", public={"x": f"0 to {10**18 - 1}"}, workload="ranges")
+    assert {each.shown for _, each in start.curve()} == {"not known"}
+
+
 def test_measures_leave_counts_a_part_of_the_budget():
     """A rehearsal had forecast the counts as if nothing else were paid for, and sums not at all."""
     domain, cost = dphist.Domain([dphist.Nominal("region", ["A", "B", "C"])]), dphist.Measure("cost", 0, 500)

@@ -250,28 +250,33 @@ def release_forecasts(
     """
     asked = None if workload is None else Workload.parse(domain, workload)
     wide = Auto().goes_wide(domain, asked)
-    usual = {"tables of two attributes": "marginals:2"} if wide else {each: each for each in _USUAL}
+    pairs = wide and len(domain.attributes) > 1
+    usual = {"tables of two attributes": "marginals:2"} if pairs else {each: each for each in _USUAL}
     kinds: dict[str, str | Workload] = {**usual} if asked is None else {"what will be asked": asked}
     # Whoever hears nothing of a domain that nobody can write out publishes all tables of two attributes.
     announced = asked is not None or wide
     found: dict[str, Forecast] = {}
     for name, each in kinds.items():
-        (counts,) = plan(
-            domain, epsilon, each, mechanisms=["auto"], records=records, unit=unit, announced=announced,
-            measures=measures,
-        )  # fmt: skip
-        found[name] = counts
-        for measure in measures:
-            found[f"sums of {measure.name}, {name}"] = _sums_forecast(
-                domain,
-                Budget.of(epsilon),
-                asked,
-                questions(domain, each)[1],
-                unit or Unit(),
-                measures,
-                measure,
-                counts,
-            )
+        try:
+            (counts,) = plan(
+                domain, epsilon, each, mechanisms=["auto"], records=records, unit=unit, announced=announced,
+                measures=measures,
+            )  # fmt: skip
+            found[name] = counts
+            for measure in measures:
+                found[f"sums of {measure.name}, {name}"] = _sums_forecast(
+                    domain,
+                    Budget.of(epsilon),
+                    asked,
+                    questions(domain, each)[1],
+                    unit or Unit(),
+                    measures,
+                    measure,
+                    counts,
+                )
+        except DphistError as refusal:
+            # Whoever rehearses or starts has more to hear than that this question cannot be forecast.
+            found.setdefault(name, Forecast("auto", None, None, str(refusal)))
     return found
 
 
