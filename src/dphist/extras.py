@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 def need(module: str, extra: str) -> Any:
     """Import a library that comes with an extra, or say how to get it."""
+    import sys
+
+    if module == "altair" and sys.flags.optimize > 1:
+        raise InputError(
+            "figures need what Python drops under -OO and PYTHONOPTIMIZE=2: leave it out, or say -O"
+        )
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:

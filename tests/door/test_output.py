@@ -7,6 +7,8 @@ import sys
 import textwrap
 import threading
 import time
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ import dphist
 from dphist.cli.commands import app
 from dphist.errors import OutputError
 from dphist.publishing.output import claimed
-from dphist.release.atomic import atomic
+from dphist.release.atomic import atomic, locked
 
 SCHEMA = '[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 8]\n'
 
@@ -111,6 +113,44 @@ def test_a_claim_dies_with_its_holder_and_gives_nothing_back(folder):
         child.stdout.close()
     assert publish("out.parquet").exit_code == 0
     assert spent() == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="where a claim is a lock")
+def test_what_killed_processes_left_is_taken_away_and_nothing_else(folder):
+    """Claims and unfinished files of other outputs too, but not those that somebody holds or has just made."""
+    left = [f".{'a' * 24}.claim", f".{'b' * 24}.claim", f".x.parquet.{'c' * 16}.partial"]
+    kept = [".mine.claim", ".other.partial", f".{'d' * 24}.claim", f".y.{'e' * 16}.partial"]
+    for name in left + kept:
+        Path(name).touch()
+        if name != kept[-1]:
+            os.utime(name, (1, 1))
+    held = locked(Path(kept[2]), 0o644)
+    assert publish("out.parquet").exit_code == 0
+    os.close(held)
+    assert {path.name for path in folder.iterdir() if path.name.startswith(".")} == set(kept)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="where links are common")
+def test_a_claim_follows_no_link(folder):
+    place = folder / f".{sha256(b'out.parquet').hexdigest()[:24]}.claim"
+    place.symlink_to(folder / "elsewhere")
+    assert isinstance(publish("out.parquet").exception, OutputError)
+    assert not (folder / "elsewhere").exists()
+    assert spent() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="where files have modes")
+def test_a_file_has_the_rights_that_the_umask_leaves_and_nobody_changes_it(tmp_path, monkeypatch):
+    """Other threads write files of theirs at the same time."""
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", None)
+        with atomic(tmp_path / "out.txt") as temporary:
+            temporary.write_text("whole")
+        monkeypatch.undo()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out.txt").stat().st_mode & 0o777 == 0o640
 
 
 def test_one_of_many_that_come_at_once_has_the_claim(tmp_path):

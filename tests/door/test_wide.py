@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
-from dphist.errors import NotPrivate, QueryError, ReleaseError, TooLargeError, VerificationError
+from dphist.errors import NotPrivate, QueryError, TooLargeError, VerificationError
 from dphist.inference.tables.descent import fit_mixture
 from dphist.mechanisms import Auto, Residuals
 from dphist.model.budget import Budget
@@ -149,10 +149,11 @@ def test_a_file_that_was_touched_is_refused(releases: Any, tmp_path: Path) -> No
     def swap(values: list[Any]) -> None:
         values[-1], values[-2] = values[-2], values[-1]
 
-    with pytest.raises(ReleaseError, match="label"):
-        dphist.load(edited("q15", swap))
-    with pytest.raises(ReleaseError, match="label"):
-        dphist.load(edited("table", lambda values: values.__setitem__(-1, "age, sex")))
+    with pytest.raises(VerificationError, match="something else"):
+        dphist.load(edited("q15", swap)).verify()
+    with pytest.raises(VerificationError, match="something else"):
+        dphist.load(edited("table", lambda values: values.__setitem__(-1, "age, sex"))).verify()
+    dphist.load(edited("q15", lambda values: None)).verify()
     assert place > 16
 
 

@@ -17,6 +17,7 @@ import pytest
 
 import dphist
 from dphist.errors import DphistError, OutputError
+from dphist.release import atomic
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(2000))])
 HISTOGRAM = dphist.Histogram(DOMAIN, np.arange(2000))
@@ -207,7 +208,7 @@ def test_a_disk_that_refuses_is_named(code, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(atomic, "locked", refuse)
     with pytest.raises(OutputError, match=f"cannot write.*{os.strerror(code)}"):
         release.save(tmp_path / "r.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -100,6 +100,16 @@ def test_what_was_compiled_is_linked_without_the_compiler(tmp_path, monkeypatch)
         kept.write_bytes(contents)
         assert machine.linked(kernel.function, asked) is None
     kept.write_bytes(whole)
+    # Nor what somebody else has written, or may have.
+    for place in (kept, kept.parent):
+        mode = place.stat().st_mode
+        place.chmod(0o777)
+        assert machine.linked(kernel.function, asked) is None
+        place.chmod(mode)
+        assert machine.linked(kernel.function, asked) is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: kept.stat().st_uid + 1)
+        assert (machine.linked(kernel.function, asked) is None) == (kept.stat().st_uid != 0)
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert machine.linked(kernel.function, asked) is None
 

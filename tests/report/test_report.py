@@ -1,6 +1,7 @@
 """Reports, figures and pictures: true numbers, nothing fetched, every kind of release."""
 
 import re
+import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any, cast
@@ -270,3 +271,21 @@ def test_attributes_in_no_measured_table_are_told_so():
     page = report_page(made, title="answers", file="answers.parquet")
     assert "Records by q2, not measured" in page
     assert page.count("not measured") > 10
+
+
+def test_without_docstrings_figures_are_refused_by_name(tmp_path):
+    """Altair puts its own together from others, which Python drops under -OO."""
+    script = """
+import dphist, numpy as np
+domain = dphist.Domain([dphist.Ordinal("age", range(20))])
+release = dphist.publish(dphist.Histogram(domain, np.ones(20, int)), epsilon=1, mechanism="laplace")
+try:
+    release.report("r.html")
+except dphist.errors.InputError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-OO", "-W", "ignore", "-c", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert "-OO" in done.stdout, done.stderr
+    assert not (tmp_path / "r.html").exists()

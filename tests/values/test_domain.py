@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,6 +154,21 @@ def test_a_range_without_a_cell_or_across_one_is_refused(
             Workload.where(domain, {attribute.name: bounds})
     with pytest.raises(QueryError, match="empty"):
         Workload.where(domain, {attribute.name: []})
+
+
+@pytest.mark.parametrize("depth", [65, 330, 900, 100_000])
+def test_groups_lie_in_each_other_so_deep_that_files_can_say_it(depth: int) -> None:
+    def nested(depth: int) -> Any:
+        tree: Any = ["a", "b"]
+        for level in range(depth):
+            tree = {f"g{level}": tree, f"h{level}": [f"c{level}"]} if level % 2 else [{f"g{level}": tree}]
+        return tree
+
+    with pytest.raises(DomainError, match="64 deep at most"):
+        Nominal("place", nested(depth))
+    deep = Domain([Nominal("place", nested(64))])
+    assert Domain.from_json(json.loads(json.dumps(deep.to_json()))) == deep
+    assert Domain.from_toml(deep.to_toml()) == deep
 
 
 def test_hierarchy_arrays() -> None:

@@ -9,10 +9,9 @@ its holder dies, however that happens; it knows nothing of budgets, so letting g
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
-import sys
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -20,10 +19,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from dphist.errors import OutputError
-from dphist.release.atomic import check_name, check_release_name
+from dphist.release.atomic import check_name, check_release_name, locked, sweep
 
-# What a file system says that has no locks: there nobody is kept apart, and publishing goes on.
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
+_CLAIM = re.compile(r"\.[0-9a-f]{24}\.claim")
 # A file that is written as an address.
 _FILE = "sqlite:///"
 
@@ -48,7 +46,9 @@ def claimed(
         check_release_name(output, "--output ")
     place = output.parent / f".{sha256(output.name.casefold().encode()).hexdigest()[:24]}.claim"
     try:
-        handle = _locked(place)
+        sweep(output.parent, _CLAIM)
+        # Others may lock it too, so they must be able to open it; nothing is written to it.
+        handle = locked(place, 0o644)
     except (BlockingIOError, FileExistsError):
         raise OutputError(
             f"somebody is publishing to {output} at this moment; nothing was spent. Wait until it is there, or choose "
@@ -100,29 +100,6 @@ def _files(named: str | Path | None) -> Iterator[Path]:
         with suppress(OSError, ValueError):
             if path and Path(path).exists():
                 yield Path(path)
-
-
-def _locked(place: Path) -> int:
-    """Make and lock a file that goes when its holder lets go, or dies."""
-    if sys.platform == "win32":
-        return os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_TEMPORARY)
-    import fcntl
-
-    while True:
-        # Others may lock it too, so they must be able to open it; nothing is written to it.
-        handle = os.open(place, os.O_RDONLY | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in _NO_LOCKS:
-                return handle
-            os.close(handle)
-            raise
-        # Whoever held it before may have taken it away between our opening and our locking.
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), place.stat()):
-                return handle
-        os.close(handle)
 
 
 def _cannot(output: Path, error: OSError) -> OutputError:

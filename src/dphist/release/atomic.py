@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dphist.errors import InputError, OutputError
+
+# What a file system says that has no locks: there nobody is kept apart, and writing goes on.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
+_NEW = 60.0
+_PARTIAL = re.compile(r"\..*\.[0-9a-f]{16}\.partial", re.DOTALL)
 
 
 @contextmanager
@@ -16,33 +25,67 @@ def atomic(path: Path) -> Iterator[Path]:
 
     The data reach the disk before the name does, so a crash leaves the old file or the new one, never half of one.
     """
-    # Loaded here: who only reads writes nothing.
-    import tempfile
-
     try:
         check_name(path)
+        sweep(path.parent, _PARTIAL)
         # Cut: a name that is just short enough for the file must not be too long for what precedes it.
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".partial", dir=path.parent)
-        os.close(handle)
+        temporary = path.parent / f".{path.name[:40]}.{os.urandom(8).hex()}.partial"
+        handle = locked(temporary, 0o666)
     except OSError as error:
         raise OutputError(f"cannot write to {path}: {error.strerror}; choose another --output") from None
     except ValueError:
         raise OutputError("no file can have this name; choose another --output") from None
-    temporary = Path(name)
     try:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        # mkstemp makes files for their owner only; a release is meant to be read by others.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
         temporary.replace(path)
         _sync_directory(path.parent)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}; is the disk full?") from None
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def locked(place: Path, mode: int) -> int:
+    """Make and lock a file that goes when its holder lets go; where one was killed it stays, and nobody has it."""
+    if sys.platform == "win32":
+        return os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_TEMPORARY)
+    import fcntl
+
+    while True:
+        # The system takes away what the umask says; a link that somebody laid there is not followed.
+        handle = os.open(place, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, mode)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return handle
+            os.close(handle)
+            raise
+        # Whoever held it before may have taken it away between our opening and our locking.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), place.lstat()):
+                return handle
+        os.close(handle)
+
+
+def sweep(folder: Path, names: re.Pattern[str]) -> None:
+    """Take away what holders left that were killed: files by our names that nobody has locked, and that are not new."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    with suppress(OSError):
+        for place in [each for each in folder.iterdir() if names.fullmatch(each.name)]:
+            handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW)
+            with suppress(OSError):
+                # Whoever made it this minute may not have locked it yet.
+                if time.time() - os.fstat(handle).st_mtime > _NEW:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    place.unlink()
+            os.close(handle)
 
 
 def check_release_name(path: Path, argument: str = "") -> None:

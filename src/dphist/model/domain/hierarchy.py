@@ -16,6 +16,9 @@ from dphist.model.domain.labels import writable
 IntArray = npt.NDArray[np.int64]
 Category = str | int | bool
 
+# Groups within groups: more than any classification has, and fewer than what reads and writes JSON can nest.
+DEEPEST = 64
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hierarchy:
@@ -84,29 +87,31 @@ def read_tree(name: str, tree: Any) -> Node:
     return Node(name, None, tuple(_children(tree)))
 
 
-def _children(tree: Any) -> Iterable[Node]:
+def _children(tree: Any, depth: int = 0) -> Iterable[Node]:
+    if depth > DEEPEST:
+        raise DomainError(f"groups lie within each other {DEEPEST} deep at most")
     if isinstance(tree, Mapping):
         for key, below in tree.items():
-            yield _group(key, below)
+            yield _group(key, below, depth + 1)
     elif isinstance(tree, Iterable) and not isinstance(tree, str | bytes):
         items = list(tree)
         if not items:
             raise DomainError("a group has no categories in it")
         for item in items:
             if isinstance(item, Mapping):
-                yield from _children(item)
+                yield from _children(item, depth)
             else:
                 yield leaf(item)
     else:
         raise DomainError("categories must be a list, or a mapping from a group's name to its categories")
 
 
-def _group(key: Any, below: Any) -> Node:
+def _group(key: Any, below: Any, depth: int) -> Node:
     if below is None:
         return leaf(key)
     if not isinstance(key, str) or not writable(key):
         raise DomainError("the name of a group of categories must be a text")
-    node = Node(key, None, tuple(_children(below)))
+    node = Node(key, None, tuple(_children(below, depth)))
     if not node.children:
         raise DomainError("a group has no categories in it")
     return node
