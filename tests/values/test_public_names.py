@@ -83,7 +83,7 @@ def test_a_name_that_nobody_has_is_refused():
 
 def test_the_version_is_written_once():
     assert re.fullmatch(r"\d+\.\d+\.\d+", dphist.__version__)
-    root = Path(dphist.__file__).parent.parent.parent
+    root = Path(__file__).parent.parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in project["project"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/dphist/version.py"

@@ -43,8 +43,9 @@ def read_footer(file: IO[bytes]) -> tuple[Story, int]:
 
 def page_headers(file: IO[bytes], chunk: Story) -> Iterator[tuple[Story, int]]:
     """The headers of the pages of a column in a group of rows, and where each page's own bytes begin."""
-    place = chunk.get(11, chunk[9])
-    end, listed = place + chunk[7], 11 in chunk
+    listed = 11 in chunk
+    place = chunk[11] if listed else chunk[9]
+    end = place + chunk[7]
     while place < end:
         file.seek(place)
         header, length = read_struct(file.read(_HEADER))
