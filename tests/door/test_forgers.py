@@ -23,15 +23,15 @@ import pytest
 
 import dphist
 from dphist.errors import DphistError, NotPrivate, ReleaseError, RightUsed, VerificationError
+from dphist.model.transcript import same_answers
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
-from dphist.private.transcript import same_answers
 from dphist.publishing.checking import digest, verify_file
 from dphist.publishing.door import _release
 from dphist.release import reading
 from dphist.release.file import writing
-from dphist.release.file.headers import is_one_frame, page_headers, read_footer, wanted_memory
 from dphist.release.file.writing import HOW
+from dphist.release.headers import is_one_frame, page_headers, read_footer, wanted_memory
 from dphist.release.release import Release
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(20, 26)), dphist.Nominal("sex", ["F", "M"])])
@@ -350,9 +350,10 @@ INVENTED: dict[str, Forge] = {
 
 
 def invented(release: Release, path: Path, forge: Forge) -> Path:
-    """A forger who knows the format: the words and the bounds are made to fit what was forged."""
+    """A forger who knows the format: the words, the model and the bounds are made to fit what was forged."""
     file = pq.ParquetFile(forged(release, path, forge))
     read = reading._read(file, json.loads(file.schema_arrow.metadata[b"dphist"]))
+    object.__setattr__(read, "_story", None)
     read.save(path)
     return path
 
@@ -476,10 +477,10 @@ def test_rows_that_stand_for_billions_are_not_read(form: str, tmp_path: Path, mo
 
 def test_what_does_not_fit_in_memory_is_not_called_damaged(tmp_path: Path, monkeypatch: Any) -> None:
     from dphist import memory
-    from dphist.release.file import description
+    from dphist.release import packed
 
     publish().save(tmp_path / "out.parquet")
-    monkeypatch.setattr(description, "_MUCH", 1)
+    monkeypatch.setattr(packed, "_MUCH", 1)
     monkeypatch.setattr(memory, "available_memory", lambda: 10)
     with pytest.raises(ReleaseError, match=r"cannot be read here: its numbers take .* bytes of memory"):
         dphist.load(tmp_path / "out.parquet")
@@ -646,7 +647,7 @@ def test_memory_is_added_up_over_columns_and_groups_before_any_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dphist import memory
-    from dphist.release.file import description
+    from dphist.release import packed
 
     path = tmp_path / "out.parquet"
     monkeypatch.setattr(writing, "_ROWS", 4)
@@ -657,7 +658,7 @@ def test_memory_is_added_up_over_columns_and_groups_before_any_is_read(
     answers = sum(8 * int(np.prod(entry["shape"])) for entry in asked if "data" in entry)
     # Twelve rows in five columns, at eight bytes and what their pages take.
     assert wanted >= 12 * 5 * 8 + sum(map(len, _pages(path)))
-    monkeypatch.setattr(description, "_MUCH", 1)
+    monkeypatch.setattr(packed, "_MUCH", 1)
     monkeypatch.setattr(memory, "available_memory", lambda: wanted + answers)
     dphist.load(path)
     monkeypatch.setattr(memory, "available_memory", lambda: wanted + answers - 1)

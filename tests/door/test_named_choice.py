@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pyarrow.parquet as pq
 import pytest
-from keep_files import FILES, LINE, PLANE, RELEASES, WIDE, answers, counts
+from small_releases import LINE, PLANE, RELEASES, WIDE, answers, counts
 
 import dphist
 from dphist.errors import MechanismError, VerificationError
@@ -150,42 +150,6 @@ def test_publishing_with_the_mechanism_of_a_release_chooses_anew():
     assert isinstance(second.mechanism, Auto)
     assert type(second.mechanism.chosen) is not type(first.mechanism.chosen)
     second.verify(choice=True)
-
-
-@pytest.mark.parametrize("path", sorted(FILES.glob("named-*.parquet")), ids=lambda path: path.stem)
-def test_files_that_were_kept_are_replayed(path):
-    kept = dphist.load(path)
-    # Made on another kind of processor than some of those that test them. Any other question would be refused.
-    kept.verify()
-    named = kept.mechanism
-    assert (
-        named.why in ("", kept._estimate.note)
-        if isinstance(named, Auto)
-        else isinstance(named, ByPart) and named.each
-    )
-
-
-# ---- files that name no choice ------------------------------------------------------------------------------
-
-
-def forget(story):
-    """What a file says that names nothing."""
-    options = story["mechanism"]["options"]
-    for name in ("look", "chosen", "each"):
-        options.pop(name, None)
-    for name in ("look", "chosen"):
-        options.get("inner", {}).get("options", {}).pop(name, None)
-
-
-@pytest.mark.parametrize("case", ["line", "cube", "parts", "wide"])
-def test_a_file_that_names_no_choice_is_replayed_by_choosing_again(case, tmp_path, otherwise):
-    release = CASES[case]()
-    old = saved(release, tmp_path / "r.parquet", forget)
-    assert asked(old) == asked(release)
-    old.verify(choice=True)
-    otherwise()
-    with pytest.raises(VerificationError, match="another version"):
-        saved(release, tmp_path / "r.parquet", forget).verify()
 
 
 # ---- forged files -------------------------------------------------------------------------------------------

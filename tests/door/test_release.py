@@ -277,7 +277,7 @@ def test_a_release_by_an_unknown_mechanism_can_be_read_but_not_replayed(release,
 
     path = tmp_path / "out.parquet"
     described = {"name": "elsewhere:Fancy", "options": {}}
-    _with(release, mechanism=ForeignMechanism(described, "")).save(path)
+    _with(release, mechanism=ForeignMechanism(described, ""), known=release._estimate).save(path)
     again = load(path)
     assert np.array_equal(again.counts, release.counts)
     with pytest.raises(MechanismError, match="Fancy"):

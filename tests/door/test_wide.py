@@ -454,11 +454,12 @@ def test_a_model_is_fitted_when_it_is_asked_for_and_once(
     assert not np.isnan(release.project("q3", "q4").low).any()
     assert not fits
     assert not release.answer("q1 = 1 and q2 = 1 and q3 = 1").measured
-    assert len(fits) == 1
+    # Publishing fitted it: the file holds what came of that.
+    assert not fits
     said: list[str] = []
     with listening(said.append):
         release.verify()
-    assert len(fits) == 2
+    assert len(fits) == 1
     assert "fitting a model to the tables: 50 %" in said[len(said) // 2]
 
 

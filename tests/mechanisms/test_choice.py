@@ -158,7 +158,7 @@ def test_rectangles_of_made_up_planes_are_no_worse_than_the_trees(kind, largest)
     for mechanism in (Auto(), AdaptiveTree()):
         made = [
             run(mechanism, Histogram(domain, counts), "0.1", seed=seed, workload=workload).counts
-            for seed in range(2)
+            for seed in range(5)
         ]
         errors.append(sum(np.mean(np.asarray(workload.answer(each - counts)) ** 2) for each in made))
     assert errors[0] < 1.5 * errors[1]

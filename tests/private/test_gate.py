@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from dphist.errors import EpsilonError, MechanismError, RightUsed
+from dphist.model.transcript import same_answers
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.queries import Identity, Totals
 from dphist.private.questions import Candidates, Scales
 from dphist.private.scores.bisections import Bisections
-from dphist.private.transcript import same_answers
 from dphist.testing import open_counts
 from dphist.testing.gates import as_histogram
 

@@ -13,6 +13,7 @@ import pytest
 
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
+from dphist.model.transcript import Entry, Transcript
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.queries import Identity, Totals
@@ -27,7 +28,7 @@ from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.medians import Medians
 from dphist.private.segments import AbsoluteDeviation
 from dphist.private.sparse import Above, Occupied, open_sparse_gate
-from dphist.private.transcript import Entry, Replay, Transcript
+from dphist.private.transcript import Replay
 from dphist.testing import Draw, RecordingNoise, open_counts
 
 sys.path += [str(Path(__file__).parent)]

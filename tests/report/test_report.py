@@ -3,8 +3,6 @@
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pyarrow
@@ -12,9 +10,10 @@ import pytest
 
 import dphist
 from dphist.mechanisms.spec import parse
+from dphist.release.maker import Maker
 from dphist.report import figure, picture, report_page
 from dphist.report.accuracy import accuracy
-from dphist.report.facts import budget_tree, mechanism_words
+from dphist.report.facts import budget_tree
 from dphist.report.figures import specification, table
 from dphist.web.view import View
 
@@ -129,9 +128,8 @@ def test_the_budget_tree_adds_up_to_what_was_spent(mechanism):
     tree = budget_tree(made)
     assert tree.cost == made.transcript.spent() <= made.epsilon
     assert tree.parts
-    words = mechanism_words(made)
-    assert words["words"]
-    assert words["reference"]
+    assert made.maker.words
+    assert made.maker.reference
 
 
 @pytest.mark.parametrize(
@@ -154,9 +152,9 @@ def test_the_budget_tree_adds_up_to_what_was_spent(mechanism):
 )
 def test_papers_for_boards_name_who_thought_of_a_mechanism(mechanism, first, year):
     """By their home alone quadtrees and grids were ours, and all presets those of whoever took them apart."""
-    words = mechanism_words(cast(Any, SimpleNamespace(mechanism=parse(mechanism))))["reference"]
-    assert re.search(rf"[A-Z]\. {first}[,:].*{year}\.", words)
-    assert words.startswith("dphist's own") == mechanism.startswith("auto")
+    reference = Maker.of(parse(mechanism)).reference
+    assert re.search(rf"[A-Z]\. {first}[,:].*{year}\.", reference)
+    assert reference.startswith("dphist's own") == mechanism.startswith("auto")
 
 
 def test_wider_questions_have_wider_intervals_under_plain_noise(release):

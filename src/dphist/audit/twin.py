@@ -45,7 +45,7 @@ from dphist.private.questions import (
     Query,
     Score,
 )
-from dphist.private.transcript import Transcript
+from dphist.private.transcript import Recorded
 
 # Rates, beside the claimed one, that choices are bet to be made at.
 BETS = (0.25, 0.5, 2.0, 4.0, 16.0)
@@ -84,7 +84,7 @@ class Tally:
     """Of those that are looks, by place: the noise of the finer answers behind them, told or not, and its claim."""
     decided: tuple[bytes, int] | None = None
     """The first choice or partition, and how many answers with noise there were before it."""
-    book: Transcript = field(default_factory=Transcript)
+    book: Recorded = field(default_factory=Recorded)
     unused: int = 1
 
     def decide(self, outcome: NDArray[Any]) -> None:

@@ -7,12 +7,12 @@ What commands take stands apart from what they do, which is imported when it is 
 
     takes      what                                              does
     commands   publish, query, show, verify, sql, records,       publishing, asking, showing, checking,
-               report, plot, explore                             uses, seeing
+               report, plot, explore                             seeing
     custody    start, rehearse, add, uncounted                   starting
     budgets    ledger …
     schemas    schema …
     handing    export, dossier
-    trying     mechanisms, audit, plan, compare, demo, bench     uses, comparing, demo
+    trying     mechanisms, audit, plan, compare, demo, bench     listing, uses, comparing, demo
     quickly    query, show, verify and report once more, read without a library
 
 Next to nothing is loaded before `run` is called: until then Ctrl+C is answered by Python, with a traceback.

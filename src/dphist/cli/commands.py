@@ -232,7 +232,7 @@ def records(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Make synthetic records that follow a release."""
-    from dphist.cli.publishing import write_records
+    from dphist.cli.asking import write_records
 
     write_records(release, count, seed, output, force)
 
@@ -274,6 +274,6 @@ def sql(
     as_json: Json = False,
 ) -> None:
     """Ask a release in SQL (DuckDB, confined to the table `release`)."""
-    from dphist.cli.uses import show_sql
+    from dphist.cli.asking import show_sql
 
     show_sql(release, query, as_json=as_json)

@@ -9,7 +9,6 @@ from dataclasses import replace as change
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphist.cli.files import check_copy
 from dphist.errors import DomainError, InputError, OutputError
 from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import goes_wide
@@ -192,26 +191,6 @@ def added_up(declared: Schema, measures: list[str] | None) -> tuple[Measure, ...
             raise InputError(f"--measure {text}: the schema has no such measure; write {text}:LOW:HIGH:STEP")
         found.append(Measure.parse(text) if ":" in text else known[text])
     return tuple(found)
-
-
-def write_records(release: Path, count: int | None, seed: int, output: Path | None, force: bool) -> None:
-    """Write synthetic records as CSV or Parquet."""
-    kind = output.suffix.lower() if output is not None else ""
-    if output is not None:
-        if kind not in (".csv", ".parquet"):
-            raise InputError(f"--output {output}: the name must end in .csv or .parquet")
-        check_copy(output, release, force)
-    made = load(release).records(count, seed=seed)
-    if output is None:
-        # As in a file, whatever the screen can show: a label must not change on its way.
-        sys.stdout.flush()
-        made.to_csv(sys.stdout.buffer, index=False, encoding="utf-8")
-        return
-    with atomic(output) as temporary:
-        if kind == ".parquet":
-            made.to_parquet(temporary, index=False)
-        else:
-            made.to_csv(temporary, index=False)
 
 
 def write_text(text: str, output: Path | None) -> None:

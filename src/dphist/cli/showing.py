@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, is_dataclass
-from inspect import Parameter
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -12,15 +10,12 @@ from typing import Any
 import numpy as np
 
 from dphist.cli import screen
-from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
-from dphist.mechanisms.spec import show
 from dphist.model.domain import Ordinal
 from dphist.model.domain.scales import Dates
 from dphist.model.exact import shown
 from dphist.model.phrases import so_many, visible
 from dphist.release import Release, SparseCells, TableCells, load
 from dphist.release.cells import DenseCells
-from dphist.release.foreign import ForeignMechanism
 
 _WIDTH = 50
 _MOST_BARS = 40
@@ -46,25 +41,24 @@ def describe(release: Release) -> dict[str, Any]:
         + f" = {release.domain.size:,}",
         **({"days": f"{days}, of times that have an offset"} if (days := _zones(release)) else {}),
         "guarantee": release.guarantee.describe(),
-        "mechanism": show(release.mechanism),
+        "mechanism": release.maker.name,
         "spent": f"{shown(release.spent)} of {shown(release.budget.amount)} {release.budget.symbol} in "
         f"{so_many(release.questions, 'question')}",
     }
     if release.sums:
         facts["measures"] = "; ".join(
             f"{'squares of ' * sums.quantity.squared}{'clipped records of ' * sums.quantity.clipped}"
-            f"{sums.measure.describe()} by {show(sums.release.mechanism)}"
+            f"{sums.measure.describe()} by {sums.release.maker.name}"
             for sums in release.sums
         )
-    if not isinstance(release.mechanism, ForeignMechanism):
-        cells = release.cells
-        facts["intervals"] = (
-            cells.method(release, 0.95) if isinstance(cells, DenseCells) else release.answer().method
-        )
+    cells = release.cells
+    facts["intervals"] = (
+        cells.method(release, 0.95) if isinstance(cells, DenseCells) else release.answer().method
+    )
     if release.note:
         facts["why"] = release.note
-    if (named := show(release.mechanism, filled=True)) != facts["mechanism"]:
-        facts["chosen"] = named
+    if release.maker.chosen:
+        facts["chosen"] = release.maker.chosen
     if release.polish:
         facts["polish"] = ", ".join(release.polish)
     if release.receipt:
@@ -118,70 +112,3 @@ def draw(release: Release) -> None:
             bar += "" if isnan(highs[i]) else "·" * (round(_WIDTH * highs[i] / top) - len(bar))
             bar += " (not measured)" if guesses[i] else ""
         screen.line(f"{label:>{width}} {bar} {values[i]:,.0f}")
-
-
-def mechanism_rows() -> list[dict[str, Any]]:
-    """Everything the registry knows, for a program: the default first, then the recommended, then by family."""
-    return [
-        {
-            "name": entry.name,
-            "status": entry.status,
-            "family": entry.family,
-            "summary": entry.summary,
-            "options": _options(entry),
-            "preset_of": entry.preset_of,
-            "alias_of": entry.alias_of,
-            "authors": entry.authors,
-            "paper": "" if entry.paper is None else entry.paper.cited,
-        }
-        for entry in list_mechanisms().values()
-    ]
-
-
-def show_mechanisms(everything: bool) -> None:
-    """Print the default and the recommended with their options, then the families' names, or all of them."""
-    entries = list(list_mechanisms().values())
-    first = [entry for entry in entries if entry.status in ("default", "recommended")]
-    screen.table(
-        ("name", "for", "by", "options"),
-        [(_marked(entry), entry.summary, entry.authors, _options(entry)) for entry in first],
-    )
-    rest = [entry for entry in entries if entry not in first]
-    for family, title in FAMILIES.items():
-        members = [entry for entry in rest if entry.family == family]
-        if not members:
-            continue
-        screen.line("")
-        screen.line(title)
-        if everything:
-            screen.table(
-                ("name", "for", "by", "options"),
-                [(_marked(entry), entry.summary, entry.authors, _options(entry)) for entry in members],
-            )
-        else:
-            screen.line("  " + ", ".join(map(_marked, members)))
-    if not everything:
-        screen.line("")
-        screen.line(
-            "`dphist mechanisms --all` says what each is for; `--mechanism 'name(option=value)'` sets options"
-        )
-
-
-def _marked(entry: Entry) -> str:
-    """The name, and what sets it apart."""
-    if entry.status == "default":
-        return f"{entry.name} (default)"
-    if entry.status == "reference":
-        return f"{entry.name} (comparison only)"
-    return f"{entry.name} (= {entry.alias_of})" if entry.alias_of else entry.name
-
-
-def _options(entry: Entry) -> str:
-    listed = []
-    for name, default in entry.options.items():
-        if default is MISSING or default is Parameter.empty:
-            listed.append(name)
-        else:
-            shown = show(default) if is_dataclass(default) and not isinstance(default, type) else default
-            listed.append(f"{name}={shown}")
-    return ", ".join(listed)

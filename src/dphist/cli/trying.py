@@ -22,7 +22,7 @@ def mechanisms(
     as_json: Json = False,
 ) -> None:
     """List mechanisms: the default and the recommended first, then families."""
-    from dphist.cli.showing import mechanism_rows, show_mechanisms
+    from dphist.cli.listing import mechanism_rows, show_mechanisms
 
     if as_json:
         screen.line(json.dumps(mechanism_rows(), ensure_ascii=False))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace as replace_in
 from math import inf
 from pathlib import Path
-from typing import Any
 
 from dphist.cli import screen
 from dphist.cli.publishing import asked_of, read_declared, unit_of
@@ -18,8 +17,6 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.currencies import OF_RHO, Quote, currencies
 from dphist.planning.forecast import MECHANISMS, Forecast, plan
-from dphist.release import load
-from dphist.uses.sql import ask_sql
 
 
 def show_plan(
@@ -172,25 +169,9 @@ def _error(forecast: Forecast) -> float:
     return inf if forecast.error is None else forecast.error
 
 
-def show_sql(release: Path, query: str, *, as_json: bool) -> None:
-    """Print the rows of one SELECT over a release."""
-    found = ask_sql(load(release), query)
-    if as_json:
-        screen.line(json.dumps(found.records(), ensure_ascii=False, default=str))
-    else:
-        screen.table(found.columns, [[_text(value) for value in row] for row in found.rows])
-
-
 def _row(forecast: Forecast, wanted: float | None) -> list[str]:
     basis = forecast.basis if forecast.error is None else forecast.basis.replace(":", " ").split()[0]
     row = [forecast.mechanism, forecast.shown, basis]
     if wanted is not None:
         row.insert(2, "–" if forecast.epsilon_needed is None else f"{forecast.epsilon_needed:.3g}")
     return row
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    # Shares and means are small, and not whole.
-    return f"{value:,.4g}" if abs(value) < 10 and not value.is_integer() else f"{value:,.1f}"

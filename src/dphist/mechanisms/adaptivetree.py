@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,9 +141,6 @@ class AdaptiveTree:
         (8,)
     """
 
-    reuses_counts: ClassVar[bool] = True
-    """What it publishes is what it made of its right (`PrivateCounts.published`), and nothing else."""
-
     estimator: Literal["totals", "averaged"] = "totals"
     boxes: float = 0.0
     hills: bool = False
@@ -173,10 +170,6 @@ class AdaptiveTree:
                 "already paid for"
             )
             errors = _errors(tree, near=near)
-            if data.published is not None:
-                counts, told = data.published.counts, data.published.learned
-                errors = replace(errors, told=told, divided=self._divided(tree, counts))
-                return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
             counts = counts_of_boxes(tree, level)
             if near and data.size <= _LARGEST_LEANED:
                 from dphist.inference.predictive.leaning import leaned
@@ -190,20 +183,17 @@ class AdaptiveTree:
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree, layout = self.grow(data)
         errors = _errors(tree, len(layout.blocks) - 1)
-        if data.published is not None:
-            counts, errors = data.published.counts, replace(errors, told=data.published.learned)
-        else:
-            counts = counts_of(tree)
-            if ordered_line(data):
-                if self.estimator == "averaged" and 1 < len(tree) <= _MOST_AVERAGED:
-                    counts = averaged(counts, errors.engine)
-                from dphist.inference.neighbours.smoothing import smoothed_so_far
+        counts = counts_of(tree)
+        if ordered_line(data):
+            if self.estimator == "averaged" and 1 < len(tree) <= _MOST_AVERAGED:
+                counts = averaged(counts, errors.engine)
+            from dphist.inference.neighbours.smoothing import smoothed_so_far
 
-                counts, heard = smoothed_so_far(tree, counts)
-                if self.hills:
-                    from dphist.inference.neighbours.hills import with_hills
+            counts, heard = smoothed_so_far(tree, counts)
+            if self.hills:
+                from dphist.inference.neighbours.hills import with_hills
 
-                    counts = with_hills(tree, counts, heard)
+                counts = with_hills(tree, counts, heard)
         # A pool is one total, however many blocks it has; the whole line is none, unless all of it is a pool.
         totals = len(tree) - int((tree.last - tree.first)[tree.pool].sum()) - int(not tree.pool[0])
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"

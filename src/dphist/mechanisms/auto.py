@@ -6,7 +6,6 @@ Whoever is not chosen is not loaded: a release is asked and verified in less tim
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
@@ -79,9 +78,6 @@ class Auto:
         (8,)
     """
 
-    reuses_counts: ClassVar[bool] = True
-    """What it publishes is what the chosen mechanism made of its right."""
-
     workload: Kind | None = None
     guaranteed: bool = False
     why: str = field(default="", compare=False)
@@ -90,7 +86,7 @@ class Auto:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose, then let the chosen mechanism use the right, or what a first look has left of it."""
-        whole, seen = data, Glimpse()
+        seen = Glimpse()
         look = rule.first_look(self._request(data)) if self.chosen is None else self.look
         if look is not None:
             seen, data = look.at(data)
@@ -99,8 +95,7 @@ class Auto:
             if look is not None:
                 look, seen, data = rule.look_on(self._request(data), look, seen)
             mechanism, reason = self.choose(data, seen)
-        # What it makes of what is left is what is published.
-        estimate = mechanism.estimate(data.standing_for(whole))
+        estimate = mechanism.estimate(data)
         named = replace(self, look=look, chosen=made_by(mechanism, estimate))
         return replace(estimate, note=self._said(reason, estimate.note), made_by=named)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -73,9 +73,6 @@ class Posterior:
         (8,)
     """
 
-    reuses_counts: ClassVar[bool] = True
-    """What it publishes is what it made of its right (`PrivateCounts.published`), and nothing else."""
-
     counted: bool = False
     elsewhere: float = 0.0
 
@@ -87,15 +84,14 @@ class Posterior:
         """Ask for every cell once, then infer; perhaps for the total before."""
         if not self.counted or len(data.shape) > 1 or data.size < _FEWEST:
             return self._cells(data, None)
-        whole, unit = data, float(data.law().scale)
+        unit = float(data.law().scale)
         look = Fraction(1, math.isqrt(_LOOK * _LOOK * data.size))
         first, data = data.split(look, 1 - look)
         if float(first.measure(Totals()).values.sum()) >= _FEW * math.sqrt(data.size) * unit:
-            return self._cells(data.standing_for(whole), None, " with what a count of the records left")
+            return self._cells(data, None, " with what a count of the records left")
         second, data = data.split(_TOTAL, 1 - _TOTAL)
         noisy = second.measure(Totals())
         total = float(noisy.values.sum())
-        data = data.standing_for(whole)
         if total >= _NEXT_TO_NOTHING * unit:
             return self._cells(data, noisy)
         # Loaded here: hardly anybody needs it.
@@ -110,9 +106,6 @@ class Posterior:
         values = noisy.values.reshape(data.shape)
         known = None if total is None else (float(total.values.sum()), float(total.variance))
         errors = PredictiveErrors(MeasuredCells(values, noisy.law, known))
-        if data.published is not None:
-            told = data.published
-            return Estimate(told.counts, replace(errors, counts=told.counts, told=told.learned))
         # Loaded here: who only asks needs none of it.
         from dphist.inference.neighbours.fields import denoise_field
 

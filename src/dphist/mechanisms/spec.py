@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import MISSING, fields, is_dataclass
 from fractions import Fraction
+from inspect import getdoc
 from typing import Any
 
 from dphist.errors import MechanismError
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.registry import BUILDABLE, build
+from dphist.mechanisms.registry import BUILDABLE, OWN, build, entry_of
 from dphist.model.exact import fraction
 
 
@@ -71,6 +72,47 @@ def show(value: object, *, filled: bool = False) -> str:
         if shown and (option.default is MISSING or given != option.default):
             changed.append(f"{option.name}={_show(given, filled)}")
     return str(described["name"]) + (f"({', '.join(changed)})" if changed else "")
+
+
+def in_words(mechanism: object) -> dict[str, str]:
+    """Say who a mechanism is, for people who have not read the code.
+
+    Args:
+        mechanism: The mechanism.
+
+    Returns:
+        Its ``name`` with the options that were given, the same with all that it has ``chosen`` (empty if nothing was),
+        what it does in plain ``words``, and a ``reference`` to who thought of it.
+
+    Example:
+        >>> from dphist.mechanisms import Tree
+        >>> in_words(Tree(fanout=4))["name"]
+        'tree(fanout=4)'
+    """
+    paragraphs = (getdoc(type(mechanism)) or "").split("\n\n")
+    name, filled = show(mechanism), show(mechanism, filled=True)
+    return {
+        "name": name,
+        "chosen": "" if filled == name else filled,
+        "words": " ".join(" ".join(paragraphs[:2]).split()).replace("``", "").replace("`", ""),
+        "reference": _reference(mechanism),
+    }
+
+
+def _reference(mechanism: object) -> str:
+    """Who thought of a mechanism, and of what it chose."""
+    entry = entry_of(mechanism)
+    if entry is None:
+        return ""
+    own = (
+        f"{OWN}; the idea and the proof are in its documentation."
+        if entry.paper is None
+        else entry.paper.cited
+    )
+    chosen = entry_of(getattr(mechanism, "chosen", None) or getattr(mechanism, "inner", None))
+    if chosen is None or chosen.paper is None or chosen.paper == entry.paper:
+        return own
+    return f"{own} It runs {chosen.name}: {chosen.paper.cited}"
 
 
 def _options(value: object) -> list[Any]:

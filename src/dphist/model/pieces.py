@@ -28,6 +28,15 @@ class Pieces(ABC):
     def words(self) -> str:
         """Say what the domain was cut by."""
 
+    @property
+    @abstractmethod
+    def domains(self) -> Sequence[Domain]:
+        """What each piece is about."""
+
+    @abstractmethod
+    def apart(self, counts: FloatArray) -> list[FloatArray]:
+        """Take cells apart into those of the pieces, each in its domain's shape."""
+
     @abstractmethod
     def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Put the cells of the pieces back where they belong."""
@@ -65,6 +74,19 @@ class ByValues(Pieces):
         axes = [self.domain.axis(name) for name in self.by]
         return axes, [axis for axis in range(len(self.domain.shape)) if axis not in axes]
 
+    @cached_property
+    def domains(self) -> Sequence[Domain]:
+        """What each piece is about: the other attributes."""
+        axes, kept = self._axes
+        inner = self.domain.project([self.domain.names[axis] for axis in kept])
+        return (inner,) * math.prod(self.domain.shape[axis] for axis in axes)
+
+    def apart(self, counts: FloatArray) -> list[FloatArray]:
+        """Take cells apart into those of the pieces, each in its domain's shape."""
+        axes, kept = self._axes
+        ordered = counts.reshape(self.domain.shape).transpose([*axes, *kept])
+        return list(ordered.reshape(-1, *(self.domain.shape[axis] for axis in kept)))
+
     def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Put the cells of the pieces back where they belong."""
         axes, kept = self._axes
@@ -76,7 +98,6 @@ class ByValues(Pieces):
     def meetings(self, workload: Workload) -> Iterator[tuple[int, IntArray, Workload]]:
         """The pieces that any question meets, which questions those are, and what they ask there."""
         axes, kept = self._axes
-        inner = self.domain.project([self.domain.names[axis] for axis in kept])
         low, high = workload.low, workload.high
         shape = tuple(self.domain.shape[axis] for axis in axes)
         for part in range(math.prod(shape)):
@@ -85,7 +106,7 @@ class ByValues(Pieces):
             for axis, cell in zip(axes, place, strict=True):
                 met &= (low[:, axis] <= cell) & (cell < high[:, axis])
             if met.any():
-                yield part, *_asked(workload, met, inner, low[:, kept], high[:, kept])
+                yield part, *_asked(workload, met, self.domains[part], low[:, kept], high[:, kept])
 
 
 @dataclass(frozen=True)
@@ -134,6 +155,11 @@ class OneApart(Pieces):
         labels = np.ones(self.domain.shape, dtype=np.int64)
         labels[(slice(None),) * self.axis + (self.value,)] = 0
         return labels.reshape(-1)
+
+    def apart(self, counts: FloatArray) -> list[FloatArray]:
+        """Take cells apart into those of the pieces, each in its domain's shape."""
+        cells = counts.reshape(self.domain.shape)
+        return [cells.take(self.value, axis=self.axis), np.delete(cells, self.value, axis=self.axis)]
 
     def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Put the cells of the pieces back where they belong."""

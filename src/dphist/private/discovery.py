@@ -44,13 +44,14 @@ from dphist.errors import NotPrivate
 from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.law import Kind
+from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.noise import Noise
 from dphist.private.noise.tails import least_reach
 from dphist.private.pricing import Price, Purse
 from dphist.private.queries import Identity
 from dphist.private.questions import IntArray, Layout, describe
-from dphist.private.transcript import Transcript
+from dphist.private.transcript import Recorded
 
 # Whoever has more rows than this is bounded by the coarser rule, which needs no loop over them.
 _LISTED = 200
@@ -167,7 +168,7 @@ def discover(
         found.append(kept)
         return np.ascontiguousarray(arrange(noisy[kept]))
 
-    transcript = Transcript(pay=pay)
+    transcript = Recorded(pay=pay)
     said = describe(Identity()) | ({} if budget.pure else {"noise": price.kind})
     transcript.ask("root", "measure", said, budget.amount, draw)
     return found[0], transcript

@@ -6,9 +6,9 @@ None of it depends on a count: a right's layout and purse are made from the doma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.private.pricing import Purse
-from dphist.private.questions import IntArray, Layout, Moves, Published
+from dphist.private.questions import IntArray, Layout, Moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,20 +97,6 @@ class Facts:
             moves: How the cells of one person meet in the query's answers.
         """
         return self._purse.share(Fraction(share)).law(moves)
-
-    @property
-    def published(self) -> Published | None:
-        """What a mechanism made of this right, in a replay that wants to know its errors and not the counts again.
-
-        None wherever there are counts behind the gate, in `Release.verify`, and for a share or a view of the right.
-        """
-        return self._layout.published
-
-    def standing_for(self, whole: Facts) -> Self:
-        """Say that what is made of this share is what is made of the whole right; gives the share."""
-        if whole.published is not None:
-            self._layout = replace(self._layout, published=whole.published)
-        return self
 
 
 def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:

@@ -48,6 +48,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.law import Kind
 from dphist.model.measure import Sums
 from dphist.model.phrases import so_many
+from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.facts import Noisy, part_workload
@@ -59,14 +60,13 @@ from dphist.private.questions import (
     FusedQuery,
     IntArray,
     Layout,
-    Published,
     Query,
     Score,
     describe,
     is_proven,
     own_copy,
 )
-from dphist.private.transcript import Book, Replay, Transcript
+from dphist.private.transcript import Book, Recorded, Replay
 
 __all__ = ["Noisy", "PrivateCounts", "open_gate", "open_replay"]
 
@@ -110,10 +110,8 @@ class PrivateCounts(Gradual):
         """Share the budget among several questions about the same cells; shares must sum to exactly 1."""
         fractions = shares(parts)
         counts = self._take()
-        # What was made of the whole was not made of a share.
-        layout = self._layout if self.published is None else replace(self._layout, published=None)
         return tuple(
-            self._child(counts, layout, self._purse.share(share), f"{self._path}/s{i}")
+            self._child(counts, self._layout, self._purse.share(share), f"{self._path}/s{i}")
             for i, share in enumerate(fractions)
         )
 
@@ -391,7 +389,7 @@ def open_gate(
     that are nobody's. Nothing that publishes sets it.
     """
     purse = Purse.of(budget, unit)
-    transcript = Transcript(pay=pay)
+    transcript = Recorded(pay=pay)
     # min(x, c) moves by at most one when x does, and so does max(x, −c): a public ceiling keeps one step one step.
     ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
     flat = histogram.counts.reshape(-1)
@@ -412,12 +410,8 @@ def open_replay(
     transcript: Transcript,
     *,
     workload: Workload | None = None,
-    published: Published | None = None,
 ) -> tuple[PrivateCounts, Replay]:
-    """Open a gate with a transcript behind it and no data at all.
-
-    Whoever only wants the errors of what was ``published`` may say what that is, so that it is not worked out again.
-    """
+    """Open a gate with a transcript behind it and no data at all."""
     book = Replay(transcript)
-    layout = Layout(domain.shape, None, 1, domain, workload, published=published)
+    layout = Layout(domain.shape, None, 1, domain, workload)
     return PrivateCounts(None, layout, Purse.of(budget, unit), book, None, "root"), book

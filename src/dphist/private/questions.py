@@ -19,7 +19,7 @@ copy; and what the transcript describes is what was asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -152,14 +152,6 @@ def _own(value: object) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
-    """In a replay that is after the errors only: what was published, and what its errors were said to be made of."""
-
-    counts: NDArray[np.float64]
-    learned: Mapping[str, NDArray[np.float64]] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Layout:
     """What a question may know before it sees a count: all of it public."""
 
@@ -169,8 +161,6 @@ class Layout:
     domain: Domain | None = None
     workload: Workload | None = None
     cells: IntArray | None = field(default=None, repr=False)
-    published: Published | None = field(default=None, repr=False)
-    """In a replay that is after the errors only: what the whole right was published as."""
 
     @cached_property
     def size(self) -> int:

@@ -29,6 +29,7 @@ from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.law import Kind, NoiseLaw
 from dphist.model.phrases import so_many
+from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts, open_replay
@@ -41,7 +42,7 @@ from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.questions import IntArray, Layout, Moves
 from dphist.private.scores.tables import TableErrors
-from dphist.private.transcript import Replay, Transcript
+from dphist.private.transcript import Recorded, Replay
 
 _ASKED = (TableTotals, Residuals, RangedTables, Dependence, TopDependence, TopExcess, TableDistances)
 _CHOSEN = (TableErrors,)
@@ -134,7 +135,7 @@ def open_records_gate(
 
     ``pay`` is called once, before the first noise is drawn; see `dphist.private.gate.open_gate`.
     """
-    transcript = Transcript(pay=pay)
+    transcript = Recorded(pay=pay)
     layout = Layout(records.domain.shape, None, 1, records.domain, workload)
     source = Noise.system() if noise is None else noise
     held: Any = Held(records)

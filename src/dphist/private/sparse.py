@@ -38,13 +38,14 @@ from dphist.errors import MechanismError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
+from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.gate import PrivateCounts
 from dphist.private.noise import Noise
 from dphist.private.noise.hits import chance
 from dphist.private.pricing import Purse
 from dphist.private.questions import IntArray, Layout, proven
-from dphist.private.transcript import Transcript
+from dphist.private.transcript import Recorded
 
 __all__ = ["LARGEST_DOMAIN", "Above", "Occupied", "chance", "open_sparse_gate"]
 
@@ -132,7 +133,7 @@ def open_sparse_gate(
     """Fuse the occupied cells of a domain of any size with a budget; any question but `Above` is refused."""
     if domain.size >= LARGEST_DOMAIN:
         raise MechanismError("the domain has 2^62 cells or more, which cannot be numbered; use wider bins")
-    transcript = Transcript(pay=pay)
+    transcript = Recorded(pay=pay)
     layout = Layout(domain.shape, None, 1, domain)
     source = Noise.system() if noise is None else noise
     held: Any = occupied

@@ -15,10 +15,10 @@ from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
+from dphist.model.transcript import Transcript
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.private.records import open_records_gate, open_records_replay
-from dphist.private.transcript import Transcript
 from dphist.publishing.account import account, paid_by
 from dphist.publishing.custody import allowed_share, refuse_dropped, remind_of
 from dphist.publishing.preflight import preflight

@@ -33,11 +33,11 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.pieces import ByValues
+from dphist.model.transcript import Entry, Transcript
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
-from dphist.private.transcript import Entry, Transcript
 
 # Parts that are done sooner than this are done here: starting other processes takes longer.
 _PATIENCE = 2.0

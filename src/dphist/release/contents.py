@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +20,25 @@ from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.published import TableEstimate
 from dphist.kernels.compile import expect_much
-from dphist.mechanisms.protocol import Mechanism
 from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.measure import Measure, Quantity
+from dphist.model.transcript import Transcript
 from dphist.model.workload import Workload
-from dphist.private.gate import PrivateCounts, open_replay
-from dphist.private.questions import Published
-from dphist.private.transcript import Transcript
 from dphist.release.cells import Cells, DenseCells
-from dphist.release.cells.cells import LARGEST_ARRAY, Learned, fitting
+from dphist.release.cells.cells import LARGEST_ARRAY, fitting
 from dphist.release.guarantee import Guarantee, Receipt
+from dphist.release.held import FEWEST, Story, read
+from dphist.release.maker import Deferred, Maker, WhenAsked
 from dphist.release.written import Pair, WrittenBounds
+
+if TYPE_CHECKING:
+    from dphist.mechanisms.protocol import Mechanism
+    from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
 Made = TypeVar("Made")
-
-FEWEST = 1 << 14
-"""Of fewer cells most is learned again in less time than it takes to read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,11 @@ class Contents:
     # Noise from a test seed can be subtracted by whoever knows the seed.
     test: bool = field(default=False, repr=False)
     sums: tuple[MeasuredSums, ...] = ()
-    # The estimate is a function of the transcript: at hand after publishing, replayed after loading.
+    # The estimate is a function of the transcript: at hand after publishing, in the file after loading.
     known: InitVar[Estimate | TableEstimate | None] = None
     # What the file says that this was read from; whatever changes the release forgets it.
-    _learned: Learned | None = field(default=None, init=False, repr=False)
+    _story: Story | None = field(default=None, init=False, repr=False)
+    _maker: Maker | None = field(default=None, init=False, repr=False)
     _written: WrittenBounds | None = field(default=None, init=False, repr=False)
     # What the lines that were asked about last were found to be (`dphist.release.cube`).
     _lines: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
@@ -100,6 +101,25 @@ class Contents:
         return self.cells.dense(self.domain)
 
     @property
+    def maker(self) -> Maker:
+        """Who made it, in words: as the file says, where it comes from one."""
+        if self._maker is None:
+            object.__setattr__(self, "_maker", Maker.of(self.mechanism))
+        assert self._maker is not None  # noqa: S101 -- just set
+        return self._maker
+
+    @property
+    def _described(self) -> dict[str, Any]:
+        """The mechanism by name and options: as the file has it, where it comes from one."""
+        held = self.__dict__["mechanism"]
+        if isinstance(held, Deferred):
+            return held.described
+        # Loaded here: who reads a file needs no mechanism.
+        from dphist.release.foreign import write_mechanism
+
+        return write_mechanism(held)
+
+    @property
     def _own_budget(self) -> Budget:
         """What the counts may cost: all that the sums did not."""
         budget = self.guarantee.budget
@@ -113,15 +133,14 @@ class Contents:
     # ---- replaying --------------------------------------------------------------------------------------
 
     @cached_property
-    def _estimate(self) -> Estimate:
-        """The estimate, for its errors: counts that the release holds are not worked out again, unless polished."""
-        # A mechanism of somebody else's may change what another made of its right: it is asked from the beginning.
-        known = getattr(type(self.mechanism), "reuses_counts", False) is True
-        known = known and isinstance(self.cells, DenseCells) and not self.polish
+    def _estimate(self) -> Any:
+        """The estimate, for its errors: what the file says it is, or what a replay gives."""
         if len(self.domain.shape) > 1:
             # Boxes of many cells are halved again for every answer.
             self._expect_much()
-        return self._replay(Published(self.counts, self._learned) if known else None)
+        if self._story is not None:
+            return read(self._story, self.domain, self.cells, self.note)
+        return self._replay()
 
     def _expect_much(self) -> None:
         if self.cells.form == "dense" and self.cells.numbers.size >= FEWEST:
@@ -131,7 +150,7 @@ class Contents:
     def _unpolished(self) -> DenseCells:
         return DenseCells(self._estimate.counts)
 
-    def _replay(self, published: Published | None = None) -> Estimate:
+    def _replay(self) -> Estimate:
         replay_tables = getattr(self.cells, "replay_estimate", None)
         if replay_tables is not None:
             # Tables of few attributes have errors and a note of their own, and no cells of the whole product.
@@ -142,18 +161,20 @@ class Contents:
                 f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
                 "project() on fewer attributes"
             )
-        shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate, published))
+        shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate))
         return shaped
 
-    def _replayed(self, ask: Callable[[PrivateCounts], Made], published: Published | None = None) -> Made:
+    def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made:
         """Ask the transcript what the mechanism asked the data."""
+        # Loaded here: only a replay opens a gate.
+        from dphist.private.gate import open_replay
+
         right, replay = open_replay(
             self.domain,
             self._own_budget,
             self.guarantee.unit,
             self.transcript,
             workload=self.workload,
-            published=published,
         )
         with fitting():
             made = ask(right)
@@ -174,6 +195,10 @@ class Contents:
             )
             return replace(shaped, errors=errors)
         return shaped
+
+
+# Set here, because a class body would make it the field's default.
+Contents.mechanism = WhenAsked("mechanism")  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)

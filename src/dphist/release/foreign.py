@@ -1,12 +1,32 @@
-"""A mechanism that a release names and that cannot be made here."""
+"""The mechanism of a release in its file; and one that cannot be made here."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dphist.errors import MechanismError
+from dphist.errors import MechanismError, ReleaseError
 from dphist.inference.estimate import Estimate
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import from_json, to_json
 from dphist.private.gate import PrivateCounts
+
+# What a description that was tampered with can raise.
+_MISFITS = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
+
+
+def write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
+    """A mechanism by name and options."""
+    return mechanism.described if isinstance(mechanism, ForeignMechanism) else to_json(mechanism)
+
+
+def read_mechanism(described: Any) -> Mechanism:
+    """What `write_mechanism` wrote; one that cannot be made here can still be named."""
+    try:
+        return from_json(described)
+    except MechanismError as refused:
+        return ForeignMechanism(described, str(refused))
+    except _MISFITS:
+        raise ReleaseError("its mechanism cannot be read") from None
 
 
 class ForeignMechanism:
@@ -33,6 +53,6 @@ class ForeignMechanism:
     def refused(self) -> MechanismError:
         """Why it cannot be replayed."""
         return MechanismError(
-            f"this release was made {self.words}; its counts can be read, but intervals and verification need the "
-            "mechanism as it was"
+            f"this release was made {self.words}; it can be read and asked, but verification needs the mechanism "
+            "as it was"
         )

@@ -7,7 +7,7 @@ else is refused (`dphist.release.file.nothing_else`). That its counts were paid 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -19,15 +19,13 @@ from numpy.typing import NDArray
 from dphist.arguments import explained
 from dphist.errors import DphistError, ReleaseError, TooLargeError
 from dphist.inference.intervals import read_confidence
-from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import fraction
 from dphist.model.measure import Measure, Quantity
+from dphist.model.transcript import Entry, Transcript
 from dphist.model.workload import Workload
-from dphist.private.transcript import Entry, Transcript
-from dphist.release import learned
 from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.columns import label_columns, plain_numbers
 from dphist.release.contents import MeasuredSums
@@ -35,19 +33,19 @@ from dphist.release.file import tables as tables_file
 from dphist.release.file.description import (
     FORMAT,
     KEY,
-    insist_on_room,
     read_entry,
     read_guarantee,
-    read_mechanism,
     read_receipt,
-    unpack,
 )
-from dphist.release.file.headers import DAMAGED, wanted_memory
 from dphist.release.file.labels import label_fields
 from dphist.release.file.nothing_else import check_description, check_schema, check_size
 from dphist.release.file.readable import readable
 from dphist.release.file.writing import file_schema, laid_out
 from dphist.release.guarantee import Guarantee
+from dphist.release.headers import DAMAGED, wanted_memory
+from dphist.release.held import Story
+from dphist.release.maker import Deferred, Maker
+from dphist.release.packed import insist_on_room, unpack
 from dphist.release.release import Release
 from dphist.release.written import WrittenBounds
 
@@ -193,7 +191,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         domain,
         cells,
         guarantee,
-        read_mechanism(description["mechanism"]),
+        _deferred(description["mechanism"]),
         Transcript(entries),
         note=str(description["note"]),
         polish=tuple(str(step) for step in description["polish"]),
@@ -203,8 +201,27 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     )
     if "measures" in description:
         release = _with_sums(description["measures"], release)
-    if "learned" in description:
-        object.__setattr__(release, "_learned", learned.read(description["learned"]))
+    return _telling(_made(release, description["maker"]), description["model"], columns)
+
+
+def _deferred(described: Any) -> Any:
+    """The mechanism, made when somebody asks for it."""
+    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
+        raise ReleaseError("its mechanism cannot be read")
+    return Deferred(described)
+
+
+def _made(release: Release, maker: Any) -> Release:
+    """The release, with who made it as its file says."""
+    object.__setattr__(release, "_maker", Maker.read(maker))
+    return release
+
+
+def _telling(release: Release, model: Any, columns: Mapping[str, NDArray[Any]]) -> Release:
+    """The release, with the model that its file holds: read when something is asked."""
+    if not isinstance(model, dict) or not isinstance(model.get("arrays"), list):
+        raise ReleaseError("its model cannot be read")
+    object.__setattr__(release, "_story", Story(model, columns))
     return release
 
 
@@ -224,15 +241,20 @@ def _read_sparse(file: pyarrow.parquet.ParquetFile, description: dict[str, Any])
     guarantee = read_guarantee(description["guarantee"])
     cost = fraction(described[guarantee.budget.currency])
     entry = Entry(described["path"], described["verb"], described["question"], cost, answer)
-    mechanism = SparseLaplace(threshold=description["threshold"])
-    return Release(
-        domain,
-        SparseCells.of(domain, answer, guarantee, mechanism),
-        guarantee,
-        mechanism,
-        Transcript([entry]),
-        receipt=read_receipt(description["receipt"]),
-        about=About.of(description["about"]),
+    scale, threshold = fraction(description["scale"]), description["threshold"]
+    if scale <= 0 or type(threshold) is not int:
+        raise ReleaseError("its noise cannot be read")
+    return _made(
+        Release(
+            domain,
+            SparseCells(domain, cells, values, scale, threshold),
+            guarantee,
+            _deferred(description["mechanism"]),
+            Transcript([entry]),
+            receipt=read_receipt(description["receipt"]),
+            about=About.of(description["about"]),
+        ),
+        description["maker"],
     )
 
 
@@ -263,10 +285,11 @@ def _with_sums(described: Any, release: Release) -> Release:
             release.domain,
             DenseCells(counts.reshape(release.domain.shape)),
             Guarantee(Budget(fraction(each["amount"]), release.budget.currency), moved),
-            read_mechanism(each["mechanism"]),
+            _deferred(each["mechanism"]),
             Transcript([read_entry(asked, release.budget.currency, {}) for asked in each["transcript"]]),
             note=str(each["note"]),
             workload=release.workload,
         )
-        found.append(MeasuredSums(quantity, part))
-    return replace(release, sums=tuple(found))
+        found.append(MeasuredSums(quantity, _telling(_made(part, each["maker"]), each["model"], {})))
+    object.__setattr__(release, "sums", tuple(found))
+    return release

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dphist.arguments import explained
 from dphist.errors import NotPrivate, QueryError
 from dphist.inference.estimate import Estimate
 from dphist.inference.intervals import read_confidence
-from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import show
 from dphist.model.about import About
 from dphist.model.phrases import UNPAIRED
 from dphist.release.cells import DenseCells
@@ -22,7 +20,9 @@ from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.file.writing import save
 from dphist.release.guarantee import Receipt
-from dphist.release.verifying import verify
+
+if TYPE_CHECKING:
+    from dphist.mechanisms.protocol import Mechanism
 
 # Attributes that a release is introduced with.
 _SHOWN = 6
@@ -222,6 +222,9 @@ class Release(Doors):
             >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
             >>> release.verify()
         """
+        # Loaded here: only this replays the mechanism.
+        from dphist.release.verifying import verify
+
         verify(self, choice=choice, exact=exact)
 
     # ---- showing ----------------------------------------------------------------------------------------
@@ -275,7 +278,7 @@ class Release(Doors):
             names = ", ".join(dict.fromkeys(sums.measure.name for sums in self.sums))
             more = f"{more}, sums of {names}" if more else f"sums of {names}"
         held = f"{cells}, {more}" if more else cells
-        said = f"{held}; {self.guarantee.describe()}; {show(self.mechanism)}"
+        said = f"{held}; {self.guarantee.describe()}; {self.maker.name}"
         return f"{said}. {UNPAIRED}" if self.note.startswith(UNPAIRED) else said
 
 

@@ -9,9 +9,10 @@ from dphist.mechanisms.protocol import bare, made_by, with_reason
 from dphist.mechanisms.spec import show
 from dphist.release.bounds import check_written
 from dphist.release.contents import Contents
-from dphist.release.file.description import write_mechanism
 from dphist.release.file.nothing_else import check_written_again
-from dphist.release.learned import check_learned
+from dphist.release.foreign import ForeignMechanism, write_mechanism
+from dphist.release.held import check_model
+from dphist.release.maker import Maker
 from dphist.version import __version__
 
 
@@ -20,6 +21,9 @@ def verify(release: Contents, *, choice: bool = False, exact: bool = False) -> N
     release._expect_much()
     if release.transcript.spent() > release._own_budget.amount:
         raise VerificationError("the transcript spends more than the guarantee says")
+    mechanism = release.mechanism
+    if isinstance(mechanism, ForeignMechanism):
+        raise mechanism.refused
     _check_sums(release, exact=exact)
     cells = release.cells.replayed(release)
     for step in release.polish:
@@ -30,10 +34,15 @@ def verify(release: Contents, *, choice: bool = False, exact: bool = False) -> N
     for said in {release.note, getattr(release.mechanism, "why", "")} - {""}:
         if said != release._estimate.note:
             raise VerificationError("the release says of itself what its replay does not")
+    if write_mechanism(mechanism) != release._described or Maker.of(mechanism) != release.maker:
+        raise VerificationError(
+            f"what the release says of its mechanism is not what dphist {__version__} says of it"
+        )
     # Bounds of all cells first: they need every split, and what was learned some of them.
     check_written(release, exact=exact)
     check_written_again(release)
-    check_learned(release)
+    if release._story is not None:
+        check_model(release._story, release.domain, release.cells, bool(release.polish), release._estimate)
     if choice:
         _check_choice(release)
 

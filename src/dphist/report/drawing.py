@@ -12,9 +12,7 @@ import numpy as np
 
 from dphist.release import Release
 from dphist.release.atomic import atomic, check_page_name
-from dphist.release.foreign import ForeignMechanism
 from dphist.report.cuts import cut
-from dphist.report.facts import mechanism_words
 from dphist.report.figures import figure
 from dphist.report.page import report_page
 from dphist.report.tables import tabulate
@@ -47,20 +45,17 @@ class Charts:
 
 def release_html(release: Release) -> str:
     """Write a small card: what is counted, what is promised, how it was made, and the first attribute as bars."""
-    mechanism = release.mechanism
-    foreign = isinstance(mechanism, ForeignMechanism)
     facts = {
         "cells": " × ".join(f"{a.name} ({a.size:,})" for a in release.domain.attributes),
         "promise": release.guarantee.describe(),
-        "mechanism": mechanism_words(release)["name"],
+        "mechanism": release.maker.name,
     }
-    if not foreign:
-        facts["records of keys shown" if release.guarantee.threshold else "records"] = str(release.answer())
+    facts["records of keys shown" if release.guarantee.threshold else "records"] = str(release.answer())
     rows = "".join(
         f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts.items()
     )
-    return f"<div><table>{rows}</table>{'' if foreign else _bars(release)}</div>"
+    return f"<div><table>{rows}</table>{_bars(release)}</div>"
 
 
 def _bars(release: Release) -> str:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from inspect import getdoc
 from math import e
 from typing import Any
 
-from dphist.mechanisms.registry import OWN, entry_of
-from dphist.mechanisms.spec import show
 from dphist.model.phrases import counted
-from dphist.private.transcript import Entry
+from dphist.model.transcript import Entry
 from dphist.release import Release
-from dphist.release.foreign import ForeignMechanism
 
 # What a question of the transcript means to somebody who has not read the code.
 _ASKED = {
@@ -120,41 +116,3 @@ def plain_words(release: Release) -> list[str]:
 
 def _short(amount: Fraction) -> str:
     return f"{float(amount):.3g}"
-
-
-def mechanism_words(release: Release) -> dict[str, str]:
-    """Explain the mechanism in plain words, and name who thought of it."""
-    mechanism = release.mechanism
-    if isinstance(mechanism, ForeignMechanism):
-        name = str(mechanism.described.get("name"))
-        return {
-            "name": name,
-            "chosen": "",
-            "words": f"This release was made {mechanism.words}.",
-            "reference": "",
-        }
-    paragraphs = (getdoc(type(mechanism)) or "").split("\n\n")
-    words = " ".join(" ".join(paragraphs[:2]).split()).replace("``", "").replace("`", "")
-    filled = show(mechanism, filled=True)
-    return {
-        "name": show(mechanism),
-        "chosen": "" if filled == show(mechanism) else filled,
-        "words": words,
-        "reference": _reference(mechanism),
-    }
-
-
-def _reference(mechanism: object) -> str:
-    """Who thought of a mechanism, and of what it chose."""
-    entry = entry_of(mechanism)
-    if entry is None:
-        return ""
-    own = (
-        f"{OWN}; the idea and the proof are in its documentation."
-        if entry.paper is None
-        else entry.paper.cited
-    )
-    chosen = entry_of(getattr(mechanism, "chosen", None) or getattr(mechanism, "inner", None))
-    if chosen is None or chosen.paper is None or chosen.paper == entry.paper:
-        return own
-    return f"{own} It runs {chosen.name}: {chosen.paper.cited}"

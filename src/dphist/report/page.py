@@ -83,7 +83,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             intervals=interval_kinds(shown),
             guarantee=release.guarantee.describe(),
             budget=facts.budget_tree(release),
-            mechanism=facts.mechanism_words(release),
+            mechanism=release.maker,
             # Above stands the choice alone; how it was carried out comes with the mechanism.
             reason=release.note.partition(". In detail: ")[0],
             figures=shown,

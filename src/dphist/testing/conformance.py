@@ -22,11 +22,11 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
+from dphist.model.transcript import Transcript, same_answers
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.noise import Keystream, Noise
-from dphist.private.transcript import Transcript, same_answers
 
 _CERTAIN = 10**7
 # Releases whose intervals are counted, on data where one question's errors do not hide behind another's; and of so many

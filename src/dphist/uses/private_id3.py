@@ -15,12 +15,12 @@ from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.phrases import so_many
+from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.gate import PrivateCounts, open_gate, open_replay
 from dphist.private.noise import Noise
 from dphist.private.queries import Totals
 from dphist.private.scores.decisions import BestAttributes
-from dphist.private.transcript import Transcript
 from dphist.publishing.account import account
 from dphist.publishing.preflight import empty, preflight
 from dphist.release.columns import own_values

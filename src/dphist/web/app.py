@@ -20,7 +20,6 @@ from dphist.arguments import explained
 from dphist.errors import DphistError, QueryError
 from dphist.release import Release
 from dphist.report import report_page
-from dphist.report.facts import mechanism_words
 from dphist.report.page import embed, example, read, style
 from dphist.report.pictures import vega_script
 from dphist.report.tables import can_guarantee
@@ -123,7 +122,7 @@ def create_app(
             number=number,
             release=release,
             guarantee=release.guarantee.describe(),
-            mechanism=mechanism_words(release),
+            mechanism=release.maker,
             view=shown,
             example=question(release.domain, example(release)),
             state=embed(shown),

@@ -6,29 +6,30 @@ new kind implements `Cells`, says its ``form`` for the file, and nothing above i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError, VerificationError
-from dphist.inference.estimate import CALIBRATED, Estimate, around, cell_widths
+from dphist.inference.estimate import Estimate, around, cell_widths
 from dphist.inference.topdown import integers_topdown, nonnegative_topdown
-from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Domain
+from dphist.model.transcript import OTHERWISE
 from dphist.model.workload import Workload
-from dphist.private.gate import PrivateCounts
-from dphist.private.transcript import OTHERWISE
 from dphist.release.answers import Answers, Projection, answers_with, spoken
 from dphist.release.guarantee import Guarantee
 
+if TYPE_CHECKING:
+    from dphist.mechanisms.protocol import Mechanism
+    from dphist.private.gate import PrivateCounts
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Learned = Mapping[str, FloatArray]
 Made = TypeVar("Made")
 
 LARGEST_ARRAY = 1 << 27
@@ -60,9 +61,6 @@ class Holder(Protocol):
     def polish(self) -> tuple[str, ...]:
         """The steps that made the counts nicer to read."""
         ...
-
-    @property
-    def _learned(self) -> Learned | None: ...
 
     @property
     def _estimate(self) -> Estimate: ...
@@ -255,9 +253,7 @@ class DenseCells:
 
     def method(self, release: Holder, confidence: float) -> str:
         """How intervals are obtained, in a plain sentence: known without asking anything."""
-        # What a file keeps of its intervals it keeps of one kind.
-        words = release._estimate.errors.words if release._learned is None else CALIBRATED
-        return spoken(words, confidence)[0]
+        return spoken(release._estimate.errors.words, confidence)[0]
 
     def same(self, other: Cells, *, exact: bool = False) -> bool:
         """Whether every count is the same."""

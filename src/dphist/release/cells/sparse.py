@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,16 @@ from dphist.errors import QueryError, ReleaseError, TooLargeError, VerificationE
 from dphist.inference.estimate import shared_confidence
 from dphist.inference.intervals import Spread, half_widths
 from dphist.kernels.special import log_factorial
-from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
-from dphist.private.pricing import Purse
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
 from dphist.release.cells.cells import LARGEST_ARRAY, Cells, Holder, places
 from dphist.release.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from dphist.mechanisms.protocol import Mechanism
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -63,6 +63,10 @@ class SparseCells:
     @staticmethod
     def of(domain: Domain, pairs: IntArray, guarantee: Guarantee, mechanism: Mechanism) -> SparseCells:
         """Read the pairs (cell, value) that `SparseLaplace.measure` gave under a guarantee."""
+        # Loaded here: who reads a file is told scale and threshold by the file.
+        from dphist.mechanisms.sparselaplace import SparseLaplace
+        from dphist.private.pricing import Purse
+
         if not isinstance(mechanism, SparseLaplace) or pairs.ndim != 2 or pairs.shape[1] != 2:
             raise ReleaseError("its cells were not made by sparselaplace")
         scale = 1 / Purse.of(guarantee.budget, guarantee.unit).pure
@@ -216,9 +220,10 @@ class SparseCells:
     def replayed(self, release: Holder) -> SparseCells:
         """Ask the transcript for the pairs again, and check them against what was public beforehand."""
         mechanism = release.mechanism
-        if not isinstance(mechanism, SparseLaplace):
+        measure = getattr(mechanism, "measure", None)
+        if measure is None:
             raise VerificationError("only sparselaplace gives sparse cells")
-        pairs = release._replayed(mechanism.measure).values
+        pairs = release._replayed(measure).values
         again = SparseCells.of(self.domain, pairs, release.guarantee, mechanism)
         ascending = bool((np.diff(again.flat) > 0).all())
         inside = not len(again) or (again.flat[0] >= 0 and again.flat[-1] < self.domain.size)

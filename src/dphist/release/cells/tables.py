@@ -20,7 +20,6 @@ from dphist.model.workload import Workload
 from dphist.release.answers import Answers, Projection, answers_with
 from dphist.release.cells.cells import Cells, Holder, alike, fitting
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
-from dphist.release.foreign import ForeignMechanism
 
 if TYPE_CHECKING:
     import pandas
@@ -269,6 +268,10 @@ class TableCells:
 
     def replay_estimate(self, release: Holder) -> TableEstimate:
         """Ask the transcript what the mechanism asked the records."""
+        # Loaded here: only a replay asks again.
+        from dphist.private.records import PrivateRecords
+        from dphist.release.foreign import ForeignMechanism
+
         ask = getattr(release.mechanism, "estimate_tables", None)
         if isinstance(release.mechanism, ForeignMechanism):
             raise release.mechanism.refused
@@ -277,9 +280,6 @@ class TableCells:
                 f"this release was made by {type(release.mechanism).__name__}, which does not publish tables; its "
                 "numbers can be read, but intervals and verification need the mechanism"
             )
-        # Loaded here: only a replay asks again.
-        from dphist.private.records import PrivateRecords
-
         made: TableEstimate = release._replayed(lambda right: ask(PrivateRecords(right)))
         return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from math import prod
 from typing import Any
@@ -10,25 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError, ReleaseError, TooLargeError
-from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import from_json, to_json
+from dphist.errors import ReleaseError
 from dphist.model.budget import Budget
 from dphist.model.exact import fraction
+from dphist.model.transcript import Entry
 from dphist.model.unit import Unit
-from dphist.private.transcript import Entry
-from dphist.release.file.headers import is_one_frame
-from dphist.release.foreign import ForeignMechanism
 from dphist.release.guarantee import Guarantee, Receipt
+from dphist.release.packed import unpack
 
 FORMAT = 3
 """Which way of writing a release down; a file of another is not read."""
 KEY = b"dphist"
 """Where in a file's metadata the description stands."""
-# No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
-_LARGEST_RATIO = 1 << 18
-# From so many bytes on it is asked whether there is room for them.
-_MUCH = 1 << 27
 
 
 def write_entry(entry: Entry, budget: Budget) -> dict[str, Any]:
@@ -62,38 +54,6 @@ def read_entry(described: dict[str, Any], currency: str, columns: Mapping[str, N
     return Entry(path, verb, question, fraction(described[currency]), answer)
 
 
-def pack(values: NDArray[Any]) -> str:
-    """Numbers as compressed text."""
-    import pyarrow as pa
-
-    return b64encode(pa.compress(np.ascontiguousarray(values).tobytes(), codec="zstd", asbytes=True)).decode()
-
-
-def unpack(text: str, size: int) -> bytes:
-    """What `pack` wrote, of a size that is known."""
-    import pyarrow as pa
-
-    packed = b64decode(text, validate=True)
-    if b64encode(packed).decode() != text or not is_one_frame(packed):
-        raise ReleaseError("an answer is written in another way than a release's are")
-    if size > _LARGEST_RATIO * (len(packed) + 1):
-        raise ReleaseError("an answer is smaller than it says")
-    insist_on_room(size)
-    raw: bytes = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
-    return raw
-
-
-def insist_on_room(size: int) -> None:
-    """Refuse numbers of so many bytes where memory does not hold them: a few bytes of a file may stand for billions."""
-    if size < _MUCH:
-        return
-    # Loaded here: few releases are so large.
-    from dphist.memory import available_memory
-
-    if size > (free := available_memory()):
-        raise TooLargeError(f"its numbers take {size:,} bytes of memory, of which {free:,} are free")
-
-
 def write_guarantee(guarantee: Guarantee) -> dict[str, Any]:
     """What was promised, and for whom."""
     told: dict[str, Any] = guarantee.budget.to_json() | {"unit": guarantee.unit.to_json()}
@@ -120,18 +80,3 @@ def read_receipt(told: Any) -> Receipt | None:
         return None
     dataset, payment, line = told
     return Receipt(str(dataset), int(payment), str(line))
-
-
-def write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
-    """A mechanism by name and options."""
-    return mechanism.described if isinstance(mechanism, ForeignMechanism) else to_json(mechanism)
-
-
-def read_mechanism(described: Any) -> Mechanism:
-    """What `write_mechanism` wrote; one that cannot be made here can still be named."""
-    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
-        raise ReleaseError("its mechanism cannot be read")
-    try:
-        return from_json(described)
-    except MechanismError as refused:
-        return ForeignMechanism(described, str(refused))

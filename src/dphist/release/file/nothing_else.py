@@ -20,9 +20,9 @@ from typing import IO, TYPE_CHECKING, Any
 from dphist.errors import ReleaseError, VerificationError
 from dphist.release.contents import Contents
 from dphist.release.file.description import KEY
-from dphist.release.file.headers import DAMAGED, DamagedError, is_one_frame, page_headers, read_footer
 from dphist.release.file.readable import check_words
 from dphist.release.file.writing import write
+from dphist.release.headers import DAMAGED, DamagedError, is_one_frame, page_headers, read_footer
 
 if TYPE_CHECKING:
     import pyarrow

@@ -6,8 +6,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dphist.errors import ReleaseError
-from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.release.cells import SparseCells
 from dphist.release.columns import number_names
 from dphist.release.contents import Contents
@@ -18,9 +16,6 @@ def laid_out(
     release: Contents, cells: SparseCells, confidence: float
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a sparse release, and its column of numbers."""
-    if not isinstance(release.mechanism, SparseLaplace):
-        raise ReleaseError("only what sparselaplace made can be saved as a sparse release")
-
     names = number_names(release.domain, "cell")
     (entry,) = release.transcript
     description = {
@@ -28,7 +23,10 @@ def laid_out(
         "form": "sparse",
         "domain": release.domain.to_json(),
         "guarantee": write_guarantee(release.guarantee),
-        "threshold": release.mechanism.threshold,
+        "mechanism": release._described,
+        "maker": release.maker.told(),
+        "scale": str(cells.scale),
+        "threshold": cells.threshold,
         "receipt": release.receipt,
         "columns": names,
         "entry": {

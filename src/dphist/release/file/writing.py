@@ -25,10 +25,11 @@ from dphist.release.columns import as_arrow, axis_strides, label_columns, number
 from dphist.release.contents import Contents
 from dphist.release.file import sparse as sparse_file
 from dphist.release.file import tables as tables_file
-from dphist.release.file.description import FORMAT, KEY, pack, write_entry, write_guarantee, write_mechanism
+from dphist.release.file.description import FORMAT, KEY, write_entry, write_guarantee
 from dphist.release.file.labels import label_fields, label_rows
 from dphist.release.file.readable import readable
-from dphist.release.learned import as_lists, worth_keeping
+from dphist.release.held import written
+from dphist.release.packed import pack
 from dphist.release.sums import sum_columns
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ def laid_out(
         "format": FORMAT,
         "domain": release.domain.to_json(),
         "guarantee": write_guarantee(release.guarantee),
-        "mechanism": write_mechanism(release.mechanism),
+        "mechanism": release._described,
+        "maker": release.maker.told(),
         "note": release.note,
         "polish": list(release.polish),
         "workload": None if release.workload is None else release.workload.to_json(),
@@ -153,17 +155,22 @@ def laid_out(
     if release.sums:
         # What stands in no column stands in the description.
         description["measures"] = _described_sums(release)
-    told = worth_keeping(release) if packed else release._learned
-    if told is not None:
-        description["learned"] = as_lists(told)
+    columns = {names["estimate"]: flat}
+    more = {f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)}
+    description["model"] = told_model(release, columns | more)
     if isinstance(release.cells, TableCells):
         description |= tables_file.described(release.cells)
     return (
         description,
-        {names["estimate"]: flat}
-        | sum_columns(release, taken_names(release))
-        | {f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)},
+        columns | sum_columns(release, taken_names(release)) | more,
     )
+
+
+def told_model(release: Contents, columns: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """The model as the release's own file has it; else as it is."""
+    if release._story is not None:
+        return release._story.model
+    return written(release._estimate, release.domain, bool(release.polish), columns)
 
 
 def _equal(answer: NDArray[Any], flat: NDArray[Any]) -> bool:
@@ -204,9 +211,11 @@ def _described_sums(release: Contents) -> list[dict[str, Any]]:
             "clipped": sums.quantity.clipped,
             "centre": sums.quantity.centre,
             "amount": str(sums.release.budget.amount),
-            "mechanism": write_mechanism(sums.release.mechanism),
+            "mechanism": sums.release._described,
+            "maker": sums.release.maker.told(),
             "note": sums.release.note,
             "estimate": pack(sums.release.counts),
+            "model": told_model(sums.release, {}),
             "transcript": [
                 write_entry(entry, sums.release.budget) | {"data": pack(entry.answer)}
                 for entry in sums.release.transcript

@@ -51,7 +51,7 @@ def _promise(known: Known) -> list[tuple[str, str]]:
         ),
         (
             "Algorithms and their correctness",
-            f"{plain(known.mechanism['written'])}. {known.mechanism['words']} {known.mechanism['reference']} "
+            f"{plain(known.mechanism.name)}. {known.mechanism.words} {known.mechanism.reference} "
             "The release carries the transcript of its paid answers; `dphist verify` replays the mechanism on it "
             "without data and must give the same numbers.",
         ),

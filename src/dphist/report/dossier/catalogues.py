@@ -59,7 +59,7 @@ def croissant(known: Known) -> dict[str, Any]:
             f"Derived from records of people under {known.release.guarantee.describe()}; no record is in it."
         ),
         "rai:dataManipulationProtocol": (
-            f"{known.mechanism['written']} of {known.software}; the file verifies by replay."
+            f"{known.mechanism.name} of {known.software}; the file verifies by replay."
         ),
         "rai:dataLimitations": (
             "Every number is an estimate with noise; read it with its interval. Cells with no interval were not "
@@ -143,7 +143,7 @@ def dcat(known: Known) -> dict[str, Any]:
         "dcterms:provenance": {
             "@type": "dcterms:ProvenanceStatement",
             "dcterms:description": (
-                f"{known.release.guarantee.describe()}; made by {known.mechanism['written']} of {known.software}."
+                f"{known.release.guarantee.describe()}; made by {known.mechanism.name} of {known.software}."
             ),
         },
         "dcat:distribution": distribution,

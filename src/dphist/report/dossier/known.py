@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from dphist.errors import VerificationError
-from dphist.mechanisms.spec import show
 from dphist.model.about import FACTS
 from dphist.model.phrases import counted, visible
 from dphist.release import Release
 from dphist.release.columns import label_columns, number_names
+from dphist.release.maker import Maker
 from dphist.release.tables import in_tables, largest_tables, measured_rows
-from dphist.report.facts import mechanism_words
 from dphist.version import __version__
 
 MARK = "TO FILL"
@@ -97,9 +96,9 @@ class Known:
         )
 
     @property
-    def mechanism(self) -> dict[str, str]:
+    def mechanism(self) -> Maker:
         """The mechanism's name, its words and who thought of it."""
-        return mechanism_words(self.release) | {"written": show(self.release.mechanism)}
+        return self.release.maker
 
     @property
     def software(self) -> str:

@@ -18,7 +18,7 @@ def memo(known: Known) -> str:
     parts = [
         f"# Budget memo: {plain(known.title)}",
         f"The release promises {plain(release.guarantee.describe())}. It was made on {known.said('created')} by "
-        f"{plain(known.mechanism['written'])} and asked {so_many(release.questions, 'question')} of the records, "
+        f"{plain(known.mechanism.name)} and asked {so_many(release.questions, 'question')} of the records, "
         f"at a price of {shown(release.spent)} of {shown(release.budget.amount)} {release.budget.symbol}.",
         "## What the price bought",
         "\n".join(_spent(budget_tree(release), 0)),

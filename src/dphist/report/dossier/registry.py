@@ -79,7 +79,7 @@ def registry_record(known: Known) -> dict[str, Any]:
                     "part of the budget. " + to_fill("cleaning and exploration before publishing, if any")
                 ),
                 "mechanisms": (
-                    f"{known.mechanism['written']}: {known.mechanism['words']} {known.mechanism['reference']} "
+                    f"{known.mechanism.name}: {known.mechanism.words} {known.mechanism.reference} "
                     f"Implemented by {known.software}: exact integer noise from a cryptographic keystream (no floating "
                     "point in a draw), budgets as exact fractions. The claim covers outputs; running time is "
                     "not hidden. "

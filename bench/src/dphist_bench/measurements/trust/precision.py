@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from dphist.audit.neighbours import Pair
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.private.transcript import Transcript
 
 FREQUENT = 100
 # A number that is always even on one side, or on the same third, would show here long before its values do.

@@ -1,17 +1,9 @@
-"""Small releases of `auto`, as some version wrote them, for later versions to replay.
-
-``python tests/door/keep_files.py`` writes those that are missing. A file that is there stays as it is: whoever cannot
-replay it has changed what a mechanism asks under the same options.
-"""
-
-from pathlib import Path
+"""Small releases of `auto`, one of each kind that it makes."""
 
 import numpy as np
 import pandas as pd
 
 import dphist
-
-FILES = Path(__file__).with_name("files")
 
 LINE = dphist.Domain([dphist.Ordinal("age", range(64))])
 PLANE = dphist.Domain([dphist.Ordinal("x", range(20)), dphist.Ordinal("y", range(20))])
@@ -46,9 +38,3 @@ RELEASES = {
     "parts": lambda: dphist.publish(counts(CUBE), epsilon=1, partition_by="p"),
     "wide": lambda: dphist.publish(answers(30), WIDE, epsilon=1),
 }
-
-if __name__ == "__main__":
-    for name, publish in RELEASES.items():
-        path = FILES / f"named-{name}.parquet"
-        if not path.exists():
-            publish().save(path)

@@ -1,0 +1,253 @@
+"""The model of a release in its file: what answers and intervals are worked out of, without the mechanism.
+
+The description holds the model as JSON (`dphist.inference.models`) with its arrays in a list: each as packed numbers
+or, where a column of the file has the same ones, by that column's name. `check_model` shows, for `Release.verify`, that
+it is the model which a replay of the transcript gives, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import ReleaseError, VerificationError
+from dphist.inference import models
+from dphist.inference.estimate import Estimate
+from dphist.inference.predictive.errors import PredictiveErrors
+from dphist.inference.tables.published import TableEstimate
+from dphist.model.domain import Domain
+from dphist.release.cells import Cells, DenseCells, TableCells
+from dphist.release.packed import pack, unpack
+from dphist.version import __version__
+
+FEWEST = 1 << 14
+"""Of fewer cells all that intervals learn is learned again in less time than it takes to read."""
+# Whole numbers that a float holds exactly.
+_WHOLE = 2.0**53
+# Arithmetic differs in the last digits from one platform to the next, and sums of differences in a few more.
+_SLACK = 1e-8
+
+
+class Arrays:
+    """The arrays of a model, each of them once.
+
+    Args:
+        columns: Columns of the file, by name: an array of the same numbers is not written again.
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        self.columns = columns
+        self.entries: list[dict[str, Any]] = []
+        self._known: dict[tuple[str, tuple[int, ...], bytes], int] = {}
+
+    def put(self, values: NDArray[Any]) -> int:
+        """Keep an array; gives its place."""
+        plain = _narrow(np.asarray(values, order="C"))
+        key = plain.dtype.str, plain.shape, blake2b(plain.tobytes(), digest_size=16).digest()
+        if key not in self._known:
+            self._known[key] = len(self.entries)
+            self.entries.append({"shape": list(plain.shape), **self._numbers(plain)})
+        return self._known[key]
+
+    def _numbers(self, values: NDArray[Any]) -> dict[str, Any]:
+        flat = values.reshape(-1)
+        for name, column in self.columns.items():
+            if column.size == flat.size > 1 and np.array_equal(column, flat):
+                return {"dtype": values.dtype.str, "column": name}
+        if values.dtype.kind == "i" and values.ndim and len(values) > 1:
+            # Nodes stand in order, so that bounds and parents grow by little from one to the next.
+            steps = _narrow(np.diff(values.astype(np.int64), axis=0, prepend=0))
+            plain, less = pack(flat), pack(steps.reshape(-1))
+            if len(less) < len(plain):
+                return {"dtype": steps.dtype.str, "steps": True, "data": less}
+            return {"dtype": values.dtype.str, "data": plain}
+        return {"dtype": values.dtype.str, "data": pack(flat)}
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """A model as a file tells it.
+
+    Args:
+        model: Its JSON.
+        columns: The columns that arrays may point to.
+    """
+
+    model: dict[str, Any]
+    columns: Mapping[str, NDArray[Any]]
+
+    def put(self, values: NDArray[Any]) -> int:
+        """What is read is not written."""
+        raise NotImplementedError
+
+    def get(self, reference: Any) -> NDArray[Any]:
+        """Give an array of flags, 64-bit whole numbers or floats; whoever asks for it again gets the same one."""
+        entries = self.model["arrays"]
+        if type(reference) is not int or not 0 <= reference < len(entries):
+            raise ValueError("no such array")
+        if reference not in self._read:
+            self._read[reference] = self._array(entries[reference])
+        return self._read[reference]
+
+    @cached_property
+    def _read(self) -> dict[int, NDArray[Any]]:
+        return {}
+
+    def _array(self, entry: dict[str, Any]) -> NDArray[Any]:
+        dtype, shape = np.dtype(str(entry["dtype"])), tuple(entry["shape"])
+        if dtype.kind not in "iufb" or not all(type(side) is int and side >= 0 for side in shape):
+            raise ValueError("not an array of numbers")
+        if "column" in entry:
+            flat = self.columns[entry["column"]].astype(dtype)
+        else:
+            flat = np.frombuffer(unpack(entry["data"], prod(shape) * dtype.itemsize), dtype=dtype)
+        array = flat.reshape(shape).astype({"b": np.bool_, "f": np.float64}.get(dtype.kind, np.int64))
+        array = np.cumsum(array, axis=0) if entry.get("steps") is True else array
+        array.setflags(write=False)
+        return array
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in as few bytes as hold them: noise on a lattice, and most numbers of nodes, are whole."""
+    if values.dtype.kind == "f" and values.size and bool((np.abs(values) < _WHOLE).all()):
+        whole = values.astype(np.int64)
+        values = whole if np.array_equal(whole, values) else values
+    if values.dtype.kind == "i" and values.size:
+        least, most = int(values.min()), int(values.max())
+        for kind in (np.int8, np.int16, np.int32):
+            if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+                return values.astype(kind)
+    return values
+
+
+def written(
+    estimate: Estimate | TableEstimate, domain: Domain, polished: bool, columns: Mapping[str, NDArray[Any]]
+) -> dict[str, Any]:
+    """Write an estimate down.
+
+    Args:
+        estimate: The estimate.
+        domain: What is counted.
+        polished: Whether other counts are published.
+        columns: Of the file, by name.
+
+    Returns:
+        Its JSON.
+    """
+    place, arrays = _place(domain, estimate), Arrays(columns)
+    story: dict[str, Any] = {"errors": models.write(_learned(estimate).errors, arrays, place)}
+    if isinstance(estimate, TableEstimate):
+        if estimate.model is not None:
+            story["guess"] = models.write(estimate.model, arrays, place)
+    elif polished:
+        story["counts"] = arrays.put(estimate.counts.reshape(-1))
+    return {**story, "arrays": arrays.entries}
+
+
+def read(story: Story, domain: Domain, cells: Cells, note: str) -> Estimate | TableEstimate:
+    """Read the estimate of a release from its file.
+
+    Args:
+        story: What the file says.
+        domain: What is counted.
+        cells: What is published of it.
+        note: How it came about.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        ReleaseError: What the file says is no model of these cells.
+    """
+    model = story.model
+    if isinstance(cells, TableCells):
+        place = models.Place(domain.shape, domain, tables=cells.tables)
+        guess = models.read(model["guess"], story, place) if "guess" in model else None
+        return TableEstimate(cells.tables, models.read(model.get("errors"), story, place), note, guess)
+    if not isinstance(cells, DenseCells):
+        raise ReleaseError("these cells have no model")
+    counts = cells.counts
+    if "counts" in model:
+        counts = models.read_cells(model["counts"], story, domain.shape)
+    place = models.Place(domain.shape, domain, counts)
+    return Estimate(counts, models.read(model.get("errors"), story, place), note)
+
+
+def check_model(
+    story: Story, domain: Domain, cells: Cells, polished: bool, replayed: Estimate | TableEstimate
+) -> None:
+    """Insist that the model in a file is what a replay gives, and that the file says nothing beside it.
+
+    Args:
+        story: What the file says.
+        domain: What is counted.
+        cells: What is published.
+        polished: Whether other counts are published than the model's.
+        replayed: What the replay gives.
+
+    Raises:
+        VerificationError: It is another model, or more than one.
+    """
+    told, own = read(story, domain, cells, replayed.note), _learned(replayed)
+    parts = ("errors", "model") if isinstance(own, TableEstimate) else ("errors", "counts")
+    if not all(_same(getattr(told, part), _fitted(getattr(own, part))) for part in parts):
+        raise VerificationError(
+            f"the model in the file is not the one that dphist {__version__} makes of its transcript"
+        )
+    if _plainly(written(told, domain, polished, story.columns)) != _plainly(story.model):
+        raise VerificationError("the model in the file says more than a release does")
+
+
+def _place(domain: Domain, estimate: Estimate | TableEstimate) -> models.Place:
+    if isinstance(estimate, TableEstimate):
+        return models.Place(domain.shape, domain, tables=estimate.tables)
+    return models.Place(domain.shape, domain, estimate.counts)
+
+
+def _learned(estimate: Any) -> Any:
+    """The same, with all that its intervals learn of it at hand where that takes long."""
+    errors = estimate.errors
+    if not isinstance(errors, PredictiveErrors) or estimate.counts.size < FEWEST or errors.told is not None:
+        return estimate
+    return replace(estimate, errors=replace(errors, told=errors.learned))
+
+
+def _plainly(model: Mapping[str, Any]) -> dict[str, Any]:
+    """The same without the numbers themselves, which another release of the packer packs otherwise."""
+    entries = [{key: value for key, value in each.items() if key != "data"} for each in model["arrays"]]
+    return {**model, "arrays": entries}
+
+
+def _fitted(model: Any) -> Any:
+    """A model that is fitted when it is read."""
+    later = getattr(model, "later", None)
+    return model if later is None else later.fitted
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two models are the same but for rounding."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        a, b = np.asarray(one), np.asarray(other)
+        if a.size != b.size or a.dtype.kind in "ib":
+            return np.array_equal(a.reshape(-1), b.reshape(-1))
+        least = max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0.0)))
+        return bool(np.allclose(a.reshape(-1), b.reshape(-1), rtol=_SLACK, atol=_SLACK * least))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return set(one) == set(other) and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
+    if is_dataclass(one) and type(one) is type(other):
+        return all(_same(getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
+    if hasattr(one, "measured") and type(one) is type(other):
+        # `TableResiduals`, whose constructor works out the rest.
+        return _same(vars(one)["measured"], vars(other)["measured"]) and _same(one.trees, other.trees)
+    if isinstance(one, float) or isinstance(other, float):
+        return bool(np.isclose(float(one), float(other), rtol=_SLACK, atol=0.0))
+    return bool(one == other)

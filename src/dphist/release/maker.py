@@ -1,0 +1,83 @@
+"""Who made a release: kept in its file in words and as options, so that a reader needs no mechanism to be told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dphist.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from dphist.mechanisms.protocol import Mechanism
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A mechanism in words.
+
+    Args:
+        name: As a command line has it, with the options that were given.
+        chosen: The same with all that it chose; empty where it chose nothing.
+        words: What it does, in plain words.
+        reference: Who thought of it.
+    """
+
+    name: str
+    chosen: str
+    words: str
+    reference: str
+
+    @staticmethod
+    def of(mechanism: Mechanism) -> Maker:
+        """Say who a mechanism is."""
+        # Loaded here: who reads a file is told by the file.
+        from dphist.mechanisms.spec import in_words
+
+        return Maker(**in_words(mechanism))
+
+    @staticmethod
+    def read(told: Any) -> Maker:
+        """Read what `told` wrote; that it is so is for `Release.verify`."""
+        if not isinstance(told, dict) or any(type(told.get(name)) is not str for name in _NAMES):
+            raise ReleaseError("who made it cannot be read")
+        return Maker(**{name: told[name] for name in _NAMES})
+
+    def told(self) -> dict[str, str]:
+        """As the description holds it."""
+        return asdict(self)
+
+
+_NAMES = tuple(Maker.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A mechanism as a file describes it, which is made when somebody asks for it: to verify, or to run it again."""
+
+    described: dict[str, Any]
+
+    @cached_property
+    def made(self) -> Mechanism:
+        """The mechanism; one that cannot be made here can still be named."""
+        from dphist.release.foreign import read_mechanism
+
+        return read_mechanism(self.described)
+
+
+class WhenAsked:
+    """A field that may hold a `Deferred`, and never shows it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, holder: Any, kind: type) -> Any:
+        """Make what was deferred, once."""
+        if holder is None:
+            raise AttributeError(self.name)
+        value = holder.__dict__[self.name]
+        return value.made if isinstance(value, Deferred) else value
+
+    def __set__(self, holder: Any, value: Any) -> None:
+        """Hold it as it is."""
+        holder.__dict__[self.name] = value

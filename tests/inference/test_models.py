@@ -1,0 +1,159 @@
+"""Models written as plain data and read again are the same; whatever is no model of these cells is refused."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.errors import MechanismError, ReleaseError
+from dphist.inference import models
+from dphist.inference.estimate import IndependentNoise, PieceNoise
+from dphist.inference.linear.groups import BucketNoise
+from dphist.inference.measured import MeasuredTree
+from dphist.inference.predictive.errors import MeasuredCells, PredictiveErrors
+from dphist.inference.tables.published import ResidualNoise
+from dphist.inference.tables.residuals import AxisNoise, Measured, TableResiduals
+from dphist.inference.trees import TreeNoise
+from dphist.model.contrasts import Contrasts
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.law import NoiseLaw
+from dphist.model.workload import Workload
+
+DOMAIN = Domain([Ordinal("x", range(4))])
+LAW = NoiseLaw("gaussian", Fraction(7, 3))
+TREE = MeasuredTree.of((4,), [-1, 0, 0], [[0], [0], [2]], [[4], [2], [4]], [9, 4, 2], [1, 1, 2])
+
+
+class Kept:
+    """Arrays in a list, as they come back from JSON."""
+
+    def __init__(self):
+        self.arrays = []
+
+    def put(self, values):
+        self.arrays.append(np.array(values))
+        return len(self.arrays) - 1
+
+    def get(self, reference):
+        return self.arrays[reference]
+
+
+def place(shape=(4,), counts=None):
+    return models.Place(shape, DOMAIN if shape == (4,) else None, counts)
+
+
+def told(model, at=None):
+    kept = Kept()
+    return json.loads(json.dumps(models.write(model, kept, at or place()))), kept
+
+
+MODELS = {
+    "independent": IndependentNoise(LAW, exact=True),
+    "pieces": PieceNoise((4,), np.array([0, 0, 1, 1]), np.array([1.5, 2.0])),
+    "tree": TreeNoise(TREE, fixed=True),
+    "groups": BucketNoise(IndependentNoise(LAW), np.array([1, 3])),
+    "predictive": PredictiveErrors(MeasuredCells(np.array([3, -1, 0, 8]), LAW, (9.0, 2.0)), np.arange(4.0)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_read_again_answers_the_same(name):
+    model, ask = MODELS[name], Workload.all_ranges(DOMAIN)
+    again = models.read(*told(model), place())
+    assert type(again) is type(model)
+    summed = np.linspace(0.0, 9.0, len(ask))
+    one, other = (each.interval(ask, summed, 0.9) for each in (model, again))
+    assert np.array_equal(one.low, other.low)
+    assert np.array_equal(one.high, other.high)
+    assert again.words == model.words
+
+
+def test_a_column_with_contrasts_is_read_again():
+    tree = Contrasts(4, *(np.array(each) for each in ([0, 0, 2], [2, 1, 3], [4, 2, 4], [0, 1, 1])))
+    measured = Measured((0,), np.array([1.0, 2.0, 3.0]), 2.0, 1.0)
+    total = Measured((), np.array(9.0), 2.0, 1.0)
+    trees = {0: AxisNoise(tree, np.array([1.0, 2.0]), np.array([1.0, 2.0]))}
+    noise = ResidualNoise(TableResiduals((4,), [total, measured], trees))
+    again = models.read(*told(noise), place())
+    ask = Workload.all_ranges(DOMAIN)
+    assert np.array_equal(noise.variance(ask), again.variance(ask))
+
+
+def test_published_cells_are_not_written_twice():
+    story, kept = told(MODELS["predictive"], place(counts=np.arange(4.0)))
+    assert story["counts"] == "published"
+    assert len(kept.arrays) == 1
+    assert models.read(story, kept, place(counts=np.arange(4.0))).counts.tolist() == [0, 1, 2, 3]
+
+
+def test_fields_that_are_not_known_are_passed_over():
+    story, kept = told(MODELS["tree"])
+    story["of next year"] = {"model": "better"}
+    assert models.read(story, kept, place()).fixed
+
+
+def at(story, *path, to):
+    for step in path[:-1]:
+        story = story[step]
+    story[path[-1]] = to
+
+
+WRONG = {
+    "independent": [
+        (("law", "size"), "1/0"),
+        (("law", "size"), -1.0),
+        (("law", "kind"), "cauchy"),
+        (("exact",), 1),
+    ],
+    "pieces": [(("labels",), np.array([0, 0, 1, 2])), (("labels",), np.array([0, 1])), (("shape",), [5])],
+    "tree": [
+        (("tree", "parent"), np.array([-1, 0, 2])),
+        (("tree", "parent"), np.array([-1, -1, 0])),
+        (("tree", "high"), np.array([[4], [2], [5]])),
+        (("tree", "low"), np.array([[0], [-1], [2]])),
+        (("tree", "value"), np.array([1.0])),
+        (("tree", "shape"), [5]),
+        (("tree", "kind"), "none"),
+        (("method",), 3),
+    ],
+    "groups": [
+        (("sizes",), np.array([1, 2])),
+        (("sizes",), np.array([0, 4])),
+        (("inner",), {"model": "groups"}),
+    ],
+    "predictive": [
+        (("measured", "total"), [1.0, 0.0]),
+        (("measured", "cells"), np.arange(3)),
+        (("counts",), "published"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "path", "wrong"), [(name, *each) for name in WRONG for each in WRONG[name]])
+def test_what_fits_no_cells_is_refused(name, path, wrong):
+    story, kept = told(MODELS[name])
+    at(story, *path, to=kept.put(wrong) if isinstance(wrong, np.ndarray) else wrong)
+    with pytest.raises(ReleaseError, match="model"):
+        models.read(story, kept, place())
+
+
+@pytest.mark.parametrize("story", [None, [], {}, {"model": 3}, {"model": "of next year"}, {"model": "tree"}])
+def test_what_is_no_model_is_refused(story):
+    with pytest.raises(ReleaseError, match="model"):
+        models.read(story, Kept(), place())
+
+
+def test_models_do_not_lie_in_each_other_without_end():
+    story, kept = told(IndependentNoise(LAW))
+    one = kept.put(np.array([4]))
+    for _ in range(100):
+        story = {"model": "groups", "sizes": one, "inner": story}
+        one = kept.put(np.array([1]))
+    with pytest.raises(ReleaseError, match="model"):
+        models.read(story, kept, place())
+
+
+def test_what_a_file_cannot_hold_is_named():
+    with pytest.raises(MechanismError, match="Kept is no model that a release can hold"):
+        models.write(Kept(), Kept(), place())
