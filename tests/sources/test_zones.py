@@ -212,6 +212,7 @@ def test_an_engine_that_has_no_moments_refuses_them_by_name(zone: str) -> None:
     lite.con.execute("CREATE TABLE t (t TIMESTAMPTZ)")
     with pytest.raises(SourceError, match="zone"):
         count(lite.table("t"), Domain([Ordinal("t", dates=("2013-01-01", "2013-01-05"), zone=zone)]))
+    lite.disconnect()
 
 
 def test_rehearsals_and_show_say_whose_days_are_counted(tmp_path: Path) -> None:
