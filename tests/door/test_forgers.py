@@ -654,8 +654,9 @@ def test_memory_is_added_up_over_columns_and_groups_before_any_is_read(
     publish().save(path)
     with path.open("rb") as file:
         wanted = wanted_memory(file)
-    asked = json.loads(pq.read_schema(path).metadata[b"dphist"])["transcript"]
-    answers = sum(8 * int(np.prod(entry["shape"])) for entry in asked if "data" in entry)
+    told = json.loads(pq.read_schema(path).metadata[b"dphist"])
+    packed_here = [each for each in [*told["transcript"], *told["model"]["arrays"]] if "data" in each]
+    answers = sum(8 * int(np.prod(each["shape"])) for each in packed_here)
     # Twelve rows in five columns, at eight bytes and what their pages take.
     assert wanted >= 12 * 5 * 8 + sum(map(len, _pages(path)))
     monkeypatch.setattr(packed, "_MUCH", 1)
