@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
-from dphist.inference.intervals import Spread, chernoff_widths, half_widths, possible
+from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.kernels.pieces import box_part_squares, interval_part_squares
 from dphist.model.law import NoiseLaw
 from dphist.model.phrases import mended
@@ -321,9 +321,11 @@ def cell_widths(errors: Errors, begin: int, end: int, confidence: float) -> floa
 def around(stand: FloatArray, width: float | FloatArray, published: FloatArray) -> Interval:
     """From so far below what is stood on to so far above it.
 
-    A count is never negative: cutting at zero keeps coverage, and so does holding what is published.
+    A count is never negative: standing on zero instead (`possible`) and cutting there keeps coverage, and so does
+    holding what is published.
     """
-    return holding(Interval(*possible(stand - width, stand + width)), published)
+    middle = np.maximum(stand, 0.0)
+    return holding(Interval(np.maximum(middle - width, 0.0), middle + width), published)
 
 
 def holding(found: Interval, published: FloatArray) -> Interval:
