@@ -58,6 +58,7 @@ SLOW = {"compression", "cubes", "accuracy"}
 ELSEWHERE = {
     "coverage": "test_bench_coverage.py",
     "codecoverage": "test_codecoverage.py",
+    "tables": "test_bench_coverage.py",
     "constants": "test_constants_bench.py",
     "currencies": "test_currencies_bench.py",
     "publicfuzz": "test_publicfuzz.py",

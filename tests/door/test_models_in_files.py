@@ -110,7 +110,9 @@ def test_what_is_learned_of_a_large_release_is_in_its_file(tmp_path):
     domain = dphist.Domain([dphist.Ordinal("x", range(1 << 14))])
     histogram = dphist.Histogram(domain, np.arange(domain.size) // 100)
     dphist.publish(histogram, epsilon=1, mechanism="adaptivetree").save(tmp_path / "r.parquet")
-    told = dphist.load(tmp_path / "r.parquet")._story.model["errors"]["told"]
+    story = dphist.load(tmp_path / "r.parquet")._story
+    assert story is not None
+    told = story.model["errors"]["told"]
     assert [name for name, _ in told] == ["ways", "alike", "caution"]
 
 

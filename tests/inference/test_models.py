@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def told(model, at=None):
     return json.loads(json.dumps(models.write(model, kept, at or place()))), kept
 
 
-MODELS = {
+MODELS: dict[str, Any] = {
     "independent": IndependentNoise(LAW, exact=True),
     "pieces": PieceNoise((4,), np.array([0, 0, 1, 1]), np.array([1.5, 2.0])),
     "tree": TreeNoise(TREE, fixed=True),
@@ -60,7 +61,8 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_read_again_answers_the_same(name):
     model, ask = MODELS[name], Workload.all_ranges(DOMAIN)
-    again = models.read(*told(model), place())
+    story, kept = told(model)
+    again = models.read(story, kept, place())
     assert type(again) is type(model)
     summed = np.linspace(0.0, 9.0, len(ask))
     one, other = (each.interval(ask, summed, 0.9) for each in (model, again))
@@ -75,7 +77,8 @@ def test_a_column_with_contrasts_is_read_again():
     total = Measured((), np.array(9.0), 2.0, 1.0)
     trees = {0: AxisNoise(tree, np.array([1.0, 2.0]), np.array([1.0, 2.0]))}
     noise = ResidualNoise(TableResiduals((4,), [total, measured], trees))
-    again = models.read(*told(noise), place())
+    story, kept = told(noise)
+    again = models.read(story, kept, place())
     ask = Workload.all_ranges(DOMAIN)
     assert np.array_equal(noise.variance(ask), again.variance(ask))
 
@@ -99,7 +102,7 @@ def at(story, *path, to):
     story[path[-1]] = to
 
 
-WRONG = {
+WRONG: dict[str, list[Any]] = {
     "independent": [
         (("law", "size"), "1/0"),
         (("law", "size"), -1.0),

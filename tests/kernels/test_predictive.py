@@ -228,7 +228,7 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
         counts = np.where(rng.random(shape) < 0.02, 50_000, 0)
     domain = dphist.Domain([dphist.Ordinal(f"a{i}", range(n)) for i, n in enumerate(shape)])
     release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/5", mechanism="adaptivetree")
-    engine = release._estimate.errors.engine  # type: ignore[attr-defined]
+    engine = release._estimate.errors.engine
     cells = np.stack(np.unravel_index(np.arange(counts.size), shape), axis=1)
     at = engine._leaves(cells)
     np.testing.assert_array_equal(at, found_leaves(engine.left, engine.low, engine.high, cells))

@@ -10,7 +10,7 @@ import dphist
 from dphist.mechanisms import Auto, Privelet
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Crowd
-from dphist.mechanisms.choosing.planes import crowded_look, wavelets_if_better, within
+from dphist.mechanisms.choosing.planes import crowded_look, within
 from dphist.mechanisms.choosing.request import Request
 from dphist.mechanisms.choosing.rule import first_look
 from dphist.model.budget import Budget
@@ -94,17 +94,6 @@ def test_for_narrow_guarantees_a_full_plane_is_reckoned_with():
     mechanism, why = Auto(guaranteed=True).choose(right)
     assert isinstance(mechanism, Privelet)
     assert "nearly everywhere" not in why
-
-
-def test_the_forecast_is_the_noise_that_the_release_states():
-    right = open_counts(_hill(400), HALF, workload=RANGES)
-    chosen = wavelets_if_better(right, "ranges", None)
-    assert chosen is not None
-    errors = Privelet().estimate(right).errors
-    stated = float(np.sqrt(errors.spread(RANGES).variance.mean()))  # type: ignore[attr-defined]
-    told = float(chosen[1].split("off by about ")[1].split(";")[0])
-    # Two digits are said.
-    assert told == pytest.approx(stated, rel=0.05)
 
 
 def test_blocks_are_as_uneven_inside_as_beside_each_other():

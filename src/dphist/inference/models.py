@@ -71,12 +71,16 @@ _MISFITS = (
 )
 
 
-class Store(Protocol):
-    """Where arrays stand. Floats that are whole may come back as whole numbers."""
+class Sink(Protocol):
+    """Takes arrays."""
 
     def put(self, values: NDArray[Any]) -> int:
         """Keep an array; gives its reference."""
         ...
+
+
+class Store(Protocol):
+    """Has arrays. Floats that are whole may come back as whole numbers."""
 
     def get(self, reference: Any) -> NDArray[Any]:
         """Give an array that was kept."""
@@ -127,7 +131,7 @@ Made = dict[str, Any]
 class Field:
     """How one field is written, given the whole model, and read, given the fields before it."""
 
-    write: Callable[[Any, Store, Place, Any], Any]
+    write: Callable[[Any, Sink, Place, Any], Any]
     read: Callable[[Any, Store, Place, Made], Any]
 
 
@@ -146,7 +150,7 @@ class Kind:
     check: Callable[[Any, Place], bool] | None = None
 
 
-def write(model: Any, store: Store, place: Place) -> dict[str, Any]:
+def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:
     """Write a model down.
 
     Args:
@@ -269,7 +273,7 @@ def _array(kinds: str, axes: int | None = 1) -> Field:
 def _inside(where: Callable[[Place, Made], Place]) -> Field:
     """A model inside, about what ``where`` says."""
 
-    def write_inside(value: Any, store: Store, place: Place, model: Any) -> Any:
+    def write_inside(value: Any, store: Sink, place: Place, model: Any) -> Any:
         return write(value, store, place)
 
     return Field(write_inside, lambda told, store, place, made: read(told, store, where(place, made)))
@@ -292,7 +296,7 @@ def _several(field: Field) -> Field:
 def _named(key: Field, field: Field) -> Field:
     """A mapping, as a list of pairs."""
 
-    def write_pairs(value: Mapping[Any, Any], store: Store, place: Place, model: Any) -> list[Any]:
+    def write_pairs(value: Mapping[Any, Any], store: Sink, place: Place, model: Any) -> list[Any]:
         return [
             [key.write(k, store, place, model), field.write(v, store, place, model)] for k, v in value.items()
         ]
@@ -306,9 +310,12 @@ def _named(key: Field, field: Field) -> Field:
     return Field(write_pairs, read_pairs)
 
 
-def _write_law(law: NoiseLaw | Fraction | float, store: Store, place: Place, model: Any) -> dict[str, Any]:
+def _write_law(law: NoiseLaw | Fraction | float, store: Sink, place: Place, model: Any) -> dict[str, Any]:
     told = laplace_if_bare(law)
-    return {"kind": told.kind, "size": float(told.size) if isinstance(told.size, float) else str(told.size)}
+    return {
+        "kind": told.kind,
+        "size": str(told.size) if isinstance(told.size, Fraction) else float(told.size),
+    }
 
 
 def _read_law(told: Any, store: Store, place: Place, made: Made) -> NoiseLaw:
@@ -318,7 +325,7 @@ def _read_law(told: Any, store: Store, place: Place, made: Made) -> NoiseLaw:
     return NoiseLaw(told["kind"], size)
 
 
-def _write_counts(counts: FloatArray | None, store: Store, place: Place, model: Any) -> Any:
+def _write_counts(counts: FloatArray | None, store: Sink, place: Place, model: Any) -> Any:
     """Published cells are not written twice."""
     if counts is None:
         return None
@@ -335,7 +342,7 @@ def _read_counts(told: Any, store: Store, place: Place, made: Made) -> FloatArra
     return np.asarray(counts, dtype=np.float64).reshape(place.shape)
 
 
-def _write_pieces(pieces: Pieces, store: Store, place: Place, model: Any) -> dict[str, Any]:
+def _write_pieces(pieces: Pieces, store: Sink, place: Place, model: Any) -> dict[str, Any]:
     if isinstance(pieces, OneApart):
         return {"axis": pieces.axis, "value": pieces.value}
     if isinstance(pieces, ByValues):
@@ -360,7 +367,7 @@ def _read_pieces(told: Any, store: Store, place: Place, made: Made) -> Pieces:
     return OneApart(domain, axis, value)
 
 
-def _write_tree(tree: MeasuredTree, store: Store, place: Place, model: Any) -> dict[str, Any]:
+def _write_tree(tree: MeasuredTree, store: Sink, place: Place, model: Any) -> dict[str, Any]:
     told = {name: store.put(getattr(tree, name)) for name in ("parent", "low", "high", "value", "variance")}
     for name in ("pool", "seen", "seen_variance"):
         values = getattr(tree, name)
@@ -394,7 +401,7 @@ def _read_tree(told: Any, store: Store, place: Place, made: Made) -> MeasuredTre
     )  # fmt: skip
 
 
-def _write_cuts(cuts: Cuts, store: Store, place: Place, model: Any) -> dict[str, Any]:
+def _write_cuts(cuts: Cuts, store: Sink, place: Place, model: Any) -> dict[str, Any]:
     return {name: store.put(getattr(cuts, name)) for name in ("left", "parent", "low", "high", "labels")}
 
 
@@ -415,7 +422,7 @@ def _read_cuts(told: Any, store: Store, place: Place, made: Made) -> Cuts:
     return cuts
 
 
-def _write_axes(axes: Sequence[Any], store: Store, place: Place, model: Any) -> list[Any]:
+def _write_axes(axes: Sequence[Any], store: Sink, place: Place, model: Any) -> list[Any]:
     return [
         {"parent": store.put(each.parent), "leaves": store.put(each.leaves), "calibration": each.calibration}
         if isinstance(each, NominalAxis)
@@ -445,7 +452,7 @@ def _read_axes(told: Any, store: Store, place: Place, made: Made) -> tuple[Any, 
 
 
 def _write_measured(
-    measured: MeasuredCells | MeasuredBlocks, store: Store, place: Place, model: Any
+    measured: MeasuredCells | MeasuredBlocks, store: Sink, place: Place, model: Any
 ) -> dict[str, Any]:
     if isinstance(measured, MeasuredBlocks):
         tree = _write_tree(measured.tree, store, place, model)
@@ -470,7 +477,7 @@ def _read_measured(told: Any, store: Store, place: Place, made: Made) -> Measure
     return MeasuredCells(values, _read_law(told["law"], store, place, made), total)
 
 
-def _write_parts(errors: Sequence[Errors], store: Store, place: Place, model: Any) -> list[Any]:
+def _write_parts(errors: Sequence[Errors], store: Sink, place: Place, model: Any) -> list[Any]:
     return [write(each, store, at) for each, at in zip(errors, place.parts(model.pieces), strict=True)]
 
 
@@ -478,7 +485,7 @@ def _read_parts(told: Any, store: Store, place: Place, made: Made) -> tuple[Any,
     return tuple(read(each, store, at) for each, at in zip(told, place.parts(made["pieces"]), strict=True))
 
 
-def _write_part_counts(counts: Sequence[FloatArray], store: Store, place: Place, model: Any) -> list[Any]:
+def _write_part_counts(counts: Sequence[FloatArray], store: Sink, place: Place, model: Any) -> list[Any]:
     places = place.parts(model.pieces)
     return [_write_counts(each, store, at, None) for each, at in zip(counts, places, strict=True)]
 
@@ -511,7 +518,7 @@ def _shape(axes: Axes, place: Place) -> list[int]:
     return [place.shape[axis] for axis in axes]
 
 
-def _write_tables(tables: MeasuredTables, store: Store, place: Place, model: Any) -> dict[str, Any]:
+def _write_tables(tables: MeasuredTables, store: Sink, place: Place, model: Any) -> dict[str, Any]:
     return {
         "axes": [list(axes) for axes in tables.axes],
         "values": [store.put(values) for values in tables.values],
@@ -537,7 +544,7 @@ def _read_tables(told: Any, store: Store, place: Place, made: Made) -> MeasuredT
     return MeasuredTables(place.shape, axes, values, scales, told["kind"])
 
 
-def _write_shrunk(shrunk: Shrunk | None, store: Store, place: Place, model: Any) -> Any:
+def _write_shrunk(shrunk: Shrunk | None, store: Sink, place: Place, model: Any) -> Any:
     if shrunk is None:
         return None
     return {
@@ -578,14 +585,14 @@ def _read_shrunk(told: Any, store: Store, place: Place, made: Made) -> Shrunk | 
     return Shrunk(made["tables"], made["counts"], told["order"], found, ordered)
 
 
-def _write_residuals(residuals: TableResiduals, store: Store, place: Place, model: Any) -> dict[str, Any]:
+def _write_residuals(residuals: TableResiduals, store: Sink, place: Place, model: Any) -> dict[str, Any]:
     return {
         "measured": [
             {
                 "axes": list(each.axes),
                 "values": store.put(each.values),
                 "variance": float(each.variance),
-                "scale": str(each.scale) if isinstance(each.scale, Fraction) else float(each.scale),
+                "scale": float(each.scale),
                 "differences": list(each.differences),
                 "residual": each.residual,
                 "about": None if each.about is None else sorted(map(list, each.about)),
@@ -634,24 +641,23 @@ def _read_residuals(told: Any, store: Store, place: Place, made: Made) -> TableR
             else place.shape[axis] - (axis in trees)  # contrasts are one less than values
             for axis in axes
         ]
-        variance, scale = float(each["variance"]), each["scale"]
-        scale = float(scale) if type(scale) is float else fraction(scale)
+        variance, largest = float(each["variance"]), float(each["scale"])
         if (
             not set(differences) <= set(axes)
             or any(place.shape[axis] != 2 for axis in differences)
-            or not (0 < variance < math.inf and 0 <= scale < math.inf)
+            or not (0 < variance < math.inf and 0 <= largest < math.inf)
             or type(each["residual"]) is not bool
         ):
             raise ValueError("not a measured table")
         about = None if each["about"] is None else frozenset(_axes(inner, place) for inner in each["about"])
         values = _table(each["values"], store, shape)
-        measured.append(Measured(axes, values, variance, scale, differences, each["residual"], about))
+        measured.append(Measured(axes, values, variance, largest, differences, each["residual"], about))
     if not measured:
         raise ValueError("nothing was measured")
     return TableResiduals(place.shape, measured, trees)
 
 
-def _write_near(tables: Mapping[Axes, FloatArray], store: Store, place: Place, model: Any) -> Any:
+def _write_near(tables: Mapping[Axes, FloatArray], store: Sink, place: Place, model: Any) -> Any:
     """The published tables are not written twice."""
     known = place.tables
     same = known is not None and set(known) == set(tables)

@@ -159,7 +159,10 @@ class OneApart(Pieces):
     def apart(self, counts: FloatArray) -> list[FloatArray]:
         """Take cells apart into those of the pieces, each in its domain's shape."""
         cells = counts.reshape(self.domain.shape)
-        return [cells.take(self.value, axis=self.axis), np.delete(cells, self.value, axis=self.axis)]
+        return [
+            np.take(cells, [self.value], axis=self.axis).reshape(self.domains[0].shape),
+            np.delete(cells, self.value, axis=self.axis),
+        ]
 
     def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Put the cells of the pieces back where they belong."""

@@ -83,10 +83,6 @@ class Story:
     model: dict[str, Any]
     columns: Mapping[str, NDArray[Any]]
 
-    def put(self, values: NDArray[Any]) -> int:
-        """What is read is not written."""
-        raise NotImplementedError
-
     def get(self, reference: Any) -> NDArray[Any]:
         """Give an array of flags, 64-bit whole numbers or floats; whoever asks for it again gets the same one."""
         entries = self.model["arrays"]
@@ -108,7 +104,9 @@ class Story:
             flat = self.columns[entry["column"]].astype(dtype)
         else:
             flat = np.frombuffer(unpack(entry["data"], prod(shape) * dtype.itemsize), dtype=dtype)
-        array = flat.reshape(shape).astype({"b": np.bool_, "f": np.float64}.get(dtype.kind, np.int64))
+        array: NDArray[Any] = flat.reshape(shape).astype(
+            {"b": np.bool_, "f": np.float64}.get(dtype.kind, np.int64)
+        )
         array = np.cumsum(array, axis=0) if entry.get("steps") is True else array
         array.setflags(write=False)
         return array
