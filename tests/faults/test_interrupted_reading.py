@@ -24,10 +24,10 @@ def test_nothing_is_loaded_while_duckdb_computes(tmp_path, name):
             if event == "import" and (computing or threading.current_thread() is not threading.main_thread()):
                 loaded.append(arguments[0])
 
-        def watched(self, sql):
-            computing.append(sql)
+        def watched(self, *asked):
+            computing.append(asked)
             try:
-                return run(self, sql)
+                return run(self, *asked)
             finally:
                 computing.pop()
 
