@@ -16,7 +16,6 @@ from dphist.model.histogram import Histogram
 from dphist.model.measure import Quantity
 from dphist.model.unit import Unit
 from dphist.sources.engine import Bound, Column, Engine
-from dphist.sources.files.few import count_few
 from dphist.sources.keys import amount, place, read
 from dphist.sources.open import open_source
 from dphist.sources.people import added_up
@@ -131,9 +130,6 @@ def occupied(
 def _occupied(
     source: Any, domain: Domain, unit: Unit, quantities: Sequence[Quantity]
 ) -> tuple[IntArray, IntArray, Sequence[IntArray]]:
-    few = None if quantities else count_few(source, domain, unit)
-    if few is not None:
-        return *few, ()
     engine = open_source(source, needed_columns(domain, unit, quantities), unit)
     engine.watching = tally_of(source) is not None
     added = [amount(each, column_of(engine, each.measure.source, MEASURE), engine) for each in quantities]
