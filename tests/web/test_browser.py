@@ -175,13 +175,13 @@ def test_the_planner_forecasts_and_follows_its_slider(look, address):
     page.get_by_role("button", name="Forecast").click()
     page.wait_for_selector("#rows >> text=laplace")
     row = page.locator("#rows tr", has_text="laplace").first
-    assert row.locator("td").first.inner_text() == "±1.4"
+    assert row.locator("td").first.inner_text() == "1.36"
     page.locator("#slider").focus()
     page.keyboard.press("Home")
     page.wait_for_function("() => document.getElementById('epsilon').value === '0.01'")
     page.wait_for_function(
         "() => [...document.querySelectorAll('#rows tr')].some("
-        "row => row.textContent.startsWith('laplace') && row.textContent.includes('±141.4'))"
+        "row => row.textContent.startsWith('laplace') && row.textContent.includes('141'))"
     )
     asked_only(watched, address)
 
@@ -191,7 +191,7 @@ def test_the_planner_forecasts_without_scripts(look, address, monkeypatch):
     page = look(f"{address}/plan", script=False).page
     page.get_by_role("button", name="Forecast").click()
     page.wait_for_selector("#rows >> text=laplace")
-    assert page.locator("#rows td").first.inner_text() == "±1.4"
+    assert page.locator("#rows td").first.inner_text() == "1.36"
 
 
 def test_the_planner_says_what_is_wrong_with_a_schema(look, address):
