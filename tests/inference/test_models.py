@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -160,3 +161,23 @@ def test_models_do_not_lie_in_each_other_without_end():
 def test_what_a_file_cannot_hold_is_named():
     with pytest.raises(MechanismError, match="Kept is no model that a release can hold"):
         models.write(Kept(), Kept(), place())
+
+
+def test_the_page_about_the_format_names_every_kind_and_field():
+    page = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    for name, kind in models.KINDS.items():
+        row = next(line for line in rows if f"`{name}`" in line.split("|")[1])
+        assert [field for field in kind.fields if f"`{field}`" not in row] == []
+    story = small_release_story()
+    assert [field for field in story if f"`{field}`" not in page] == []
+
+
+def small_release_story():
+    import dphist
+    from dphist.release.file.writing import laid_out
+
+    release = dphist.publish(
+        dphist.Histogram(DOMAIN, np.arange(4)), epsilon=1, mechanism="laplace", unattended=True
+    )
+    return laid_out(release, 0.95)[0]
