@@ -1,9 +1,13 @@
 """Small releases of `auto`, one of each kind that it makes."""
 
+import json
+
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 import dphist
+from dphist.release.file.writing import HOW
 
 LINE = dphist.Domain([dphist.Ordinal("age", range(64))])
 PLANE = dphist.Domain([dphist.Ordinal("x", range(20)), dphist.Ordinal("y", range(20))])
@@ -24,6 +28,19 @@ def answers(rows):
     return pd.DataFrame(
         {name: np.array(MARKS)[place // (1 + at % 3) % len(MARKS)] for at, name in enumerate(MANY)}
     )
+
+
+def saved(release, path, forge=lambda story: None):
+    """The release written to a file and read again, after a forger had its description."""
+    release.save(path)
+    table = pq.read_table(path)
+    metadata = dict(table.schema.metadata)
+    story = json.loads(metadata[b"dphist"])
+    forge(story)
+    metadata[b"dphist"] = json.dumps(story).encode()
+    metadata.pop(b"pandas", None)
+    pq.write_table(table.replace_schema_metadata(metadata), path, write_statistics=False, **HOW)
+    return dphist.load(path)
 
 
 RELEASES = {

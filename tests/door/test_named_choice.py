@@ -4,9 +4,8 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 
-import pyarrow.parquet as pq
 import pytest
-from small_releases import LINE, PLANE, RELEASES, WIDE, answers, counts
+from small_releases import LINE, PLANE, RELEASES, WIDE, answers, counts, saved
 
 import dphist
 from dphist.errors import MechanismError, VerificationError
@@ -18,7 +17,6 @@ from dphist.mechanisms.protocol import bare
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.mechanisms.wide import choice
 from dphist.mechanisms.wide.outlook import Outlook
-from dphist.release.file.writing import HOW
 
 CASES = {
     **RELEASES,
@@ -54,19 +52,6 @@ def otherwise(monkeypatch):
 def _swapped(data):
     found = Marginals(tables=((0,),))
     return found, Residuals(tables=((0,),)).estimate_tables(data)
-
-
-def saved(release, path, forge=lambda story: None):
-    """The release written to a file and read again, after a forger had its description."""
-    release.save(path)
-    table = pq.read_table(path)
-    metadata = dict(table.schema.metadata)
-    story = json.loads(metadata[b"dphist"])
-    forge(story)
-    metadata[b"dphist"] = json.dumps(story).encode()
-    metadata.pop(b"pandas", None)
-    pq.write_table(table.replace_schema_metadata(metadata), path, write_statistics=False, **HOW)
-    return dphist.load(path)
 
 
 def asked(release):

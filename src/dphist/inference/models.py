@@ -257,7 +257,7 @@ def _plain(*kinds: type) -> Field:
 
 
 def _array(kinds: str, axes: int | None = 1) -> Field:
-    """An array of floats, whole numbers or flags, of so many axes; None for any."""
+    """An array of floats, whole numbers or flags, with this number of axes; None for any."""
 
     def read_array(told: Any, store: Store, place: Place, made: Made) -> NDArray[Any]:
         found = store.get(told)

@@ -60,7 +60,7 @@ MECHANISMS = (
 )
 _LARGEST_RUN = 1 << 24
 _LARGEST_SIMULATION = 1 << 18
-# How often a mechanism is run on each population at most, up to so many cells; beyond, once.
+# How often a mechanism is run on each population at most, by the largest number of cells; beyond, once.
 _RUNS = ((1 << 10, 16), (1 << 13, 4), (1 << 16, 2))
 # The confidence of the intervals of which a forecast says how they will be obtained.
 _CONFIDENCE = 0.95

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dphist.errors import MechanismError, VerificationError
+from dphist.errors import VerificationError
 from dphist.release.contents import Contents
 from dphist.release.written import Pair
 from dphist.version import __version__
@@ -29,18 +29,11 @@ def block_bounds(release: Contents, begin: int, end: int, confidence: float) -> 
 
 
 def known_bounds(release: Contents, begin: int, end: int, confidence: float) -> Pair:
-    """The same, from the file that the release was read from where it has them.
-
-    A mechanism that is not installed here cannot be replayed, so nothing is known of its errors.
-    """
+    """The same, from the file that the release was read from where it has them."""
     written = release._written
     if written is not None and written.confidence == confidence:
         return written.rows(begin, end)
-    try:
-        return block_bounds(release, begin, end, confidence)
-    except MechanismError:
-        unknown = np.full(end - begin, np.nan)
-        return unknown, unknown
+    return block_bounds(release, begin, end, confidence)
 
 
 def check_written(release: Contents, *, exact: bool) -> None:

@@ -62,7 +62,6 @@ class Contents:
     known: InitVar[Estimate | TableEstimate | None] = None
     # What the file says that this was read from; whatever changes the release forgets it.
     _story: Story | None = field(default=None, init=False, repr=False)
-    _maker: Maker | None = field(default=None, init=False, repr=False)
     _written: WrittenBounds | None = field(default=None, init=False, repr=False)
     # What the lines that were asked about last were found to be (`dphist.release.cube`).
     _lines: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
@@ -100,13 +99,10 @@ class Contents:
         """
         return self.cells.dense(self.domain)
 
-    @property
+    @cached_property
     def maker(self) -> Maker:
         """Who made it, in words: as the file says, where it comes from one."""
-        if self._maker is None:
-            object.__setattr__(self, "_maker", Maker.of(self.mechanism))
-        assert self._maker is not None  # noqa: S101 -- just set
-        return self._maker
+        return Maker.of(self.mechanism)
 
     @property
     def _described(self) -> dict[str, Any]:

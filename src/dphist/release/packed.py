@@ -13,7 +13,7 @@ from dphist.release.headers import is_one_frame
 
 # No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
 _LARGEST_RATIO = 1 << 18
-# From so many bytes on it is asked whether there is room for them.
+# From 128 MiB on it is asked whether there is room.
 _MUCH = 1 << 27
 
 
@@ -39,7 +39,7 @@ def unpack(text: str, size: int) -> bytes:
 
 
 def insist_on_room(size: int) -> None:
-    """Refuse numbers of so many bytes where memory does not hold them: a few bytes of a file may stand for billions."""
+    """Refuse numbers whose bytes memory does not hold: a few bytes of a file may stand for billions."""
     if size < _MUCH:
         return
     # Loaded here: few releases are so large.

@@ -213,7 +213,7 @@ def _deferred(described: Any) -> Any:
 
 def _made(release: Release, maker: Any) -> Release:
     """The release, with who made it as its file says."""
-    object.__setattr__(release, "_maker", Maker.read(maker))
+    release.__dict__["maker"] = Maker.read(maker)
     return release
 
 

@@ -49,7 +49,7 @@ class Release(Doors):
         about: What the custodian says of it.
         test: Whether the noise came from a test seed; such a release is never saved.
         sums: The sums of measures that were published beside the counts, each a release over the same cells.
-        known: The estimate behind the counts, if it is at hand; otherwise it is replayed when first needed.
+        known: The estimate behind the counts, if it is at hand; otherwise the file's, or what a replay gives.
 
     Example:
         >>> import dphist, numpy as np

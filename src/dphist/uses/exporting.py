@@ -30,9 +30,9 @@ from dphist.release.tables import (
 if TYPE_CHECKING:
     import pyarrow
 
-# A sheet of a spreadsheet has so many rows, its head included.
+# Rows that a sheet of a spreadsheet may have, its head included.
 _SHEET = 1 << 20
-# And its name so many letters.
+# And letters that its name may have.
 _LONGEST_NAME = 31
 
 
