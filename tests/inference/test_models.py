@@ -11,6 +11,7 @@ import pytest
 from dphist.errors import MechanismError, ReleaseError
 from dphist.inference import models
 from dphist.inference.estimate import IndependentNoise, PieceNoise
+from dphist.inference.fields import Place
 from dphist.inference.linear.groups import BucketNoise
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import MeasuredCells, PredictiveErrors
@@ -42,7 +43,7 @@ class Kept:
 
 
 def place(shape=(4,), counts=None):
-    return models.Place(shape, DOMAIN if shape == (4,) else None, counts)
+    return Place(shape, DOMAIN if shape == (4,) else None, counts)
 
 
 def told(model, at=None):

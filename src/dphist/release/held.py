@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dphist.errors import ReleaseError, VerificationError
 from dphist.inference import models
 from dphist.inference.estimate import Estimate
+from dphist.inference.fields import Place, read_cells
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.tables.published import TableEstimate
 from dphist.model.domain import Domain
@@ -166,15 +167,15 @@ def read(story: Story, domain: Domain, cells: Cells, note: str) -> Estimate | Ta
     """
     model = story.model
     if isinstance(cells, TableCells):
-        place = models.Place(domain.shape, domain, tables=cells.tables)
+        place = Place(domain.shape, domain, tables=cells.tables)
         guess = models.read(model["guess"], story, place) if "guess" in model else None
         return TableEstimate(cells.tables, models.read(model.get("errors"), story, place), note, guess)
     if not isinstance(cells, DenseCells):
         raise ReleaseError("these cells have no model")
     counts = cells.counts
     if "counts" in model:
-        counts = models.read_cells(model["counts"], story, domain.shape)
-    place = models.Place(domain.shape, domain, counts)
+        counts = read_cells(model["counts"], story, domain.shape)
+    place = Place(domain.shape, domain, counts)
     return Estimate(counts, models.read(model.get("errors"), story, place), note)
 
 
@@ -203,10 +204,10 @@ def check_model(
         raise VerificationError("the model in the file says more than a release does")
 
 
-def _place(domain: Domain, estimate: Estimate | TableEstimate) -> models.Place:
+def _place(domain: Domain, estimate: Estimate | TableEstimate) -> Place:
     if isinstance(estimate, TableEstimate):
-        return models.Place(domain.shape, domain, tables=estimate.tables)
-    return models.Place(domain.shape, domain, estimate.counts)
+        return Place(domain.shape, domain, tables=estimate.tables)
+    return Place(domain.shape, domain, estimate.counts)
 
 
 def _learned(estimate: Any) -> Any:
