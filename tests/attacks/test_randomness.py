@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dphist
-from dphist.audit import audit
 from dphist.private.noise import Noise
+from dphist_bench.attacks.attack import audit
 from dphist_bench.zoo import leaky_mechanisms
 
 DRAWS = 64

@@ -3,17 +3,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.audit import audit, audit_claim
-from dphist.audit.attack import collect
-from dphist.audit.evidence import Runs, weigh
 from dphist.audit.neighbours import Pair, pair, worst_pairs
-from dphist.audit.twin import Finished, Stage, Tally
 from dphist.errors import InputError, RightUsed
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.spec import parse
 from dphist.mechanisms.structurefirst import StructureFirst
 from dphist.private.queries import Identity, Totals
 from dphist.testing.gates import as_histogram
+from dphist_bench.attacks.attack import audit, collect
+from dphist_bench.attacks.claim import audit_claim
+from dphist_bench.attacks.evidence import Runs, weigh
+from dphist_bench.attacks.twin import Finished, Stage, Tally
 from dphist_bench.zoo import leaky_mechanisms, runs_needed
 
 pytestmark = pytest.mark.audit

@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 
 from dphist import Domain, Histogram, Ordinal, Unit
-from dphist.audit import approximate
-from dphist.audit.approximate import audit_delta, audit_discovery
-from dphist.audit.betting import Contest
 from dphist.audit.neighbours import Pair
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.mechanisms import Gaussian
@@ -20,6 +17,9 @@ from dphist.model.budget import Budget
 from dphist.private import discovery
 from dphist.private.noise import Noise
 from dphist.private.queries.counting import Identity
+from dphist_bench.attacks import approximate
+from dphist_bench.attacks.approximate import audit_delta, audit_discovery
+from dphist_bench.attacks.betting import Contest
 
 # A sound release is refuted by bad luck once in a million runs of a test.
 SURE = 1 - 1e-6

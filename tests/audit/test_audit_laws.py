@@ -9,10 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.audit.independence import Independence
-from dphist.audit.law import BEYOND, _by_bets, check_law, most_varied
 from dphist.audit.neighbours import pair
-from dphist.audit.twin import BETS, Finished, Stage, Tally
 from dphist.mechanisms.spec import parse
 from dphist.model.budget import Budget
 from dphist.model.law import NoiseLaw
@@ -22,6 +19,9 @@ from dphist.private.noise import Noise
 from dphist.private.pricing import add_noise
 from dphist.private.queries.wavelet import WaveletCells
 from dphist.testing.gates import as_histogram
+from dphist_bench.attacks.independence import Independence
+from dphist_bench.attacks.law import BEYOND, _by_bets, check_law, most_varied
+from dphist_bench.attacks.twin import BETS, Finished, Stage, Tally
 from dphist_bench.audit.partitions import partition_law
 from dphist_bench.audit.power import lawful
 from dphist_bench.zoo.mutants import Mutant, OneChoice, Quieter, ReusedSeed

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 from dphist import Domain, Histogram, Ordinal, Unit
-from dphist.audit import audit_claim
-from dphist.audit.concentrated import Contest, audit_rho
 from dphist.audit.neighbours import Pair
 from dphist.errors import InputError
 from dphist.inference.estimate import Estimate, IndependentNoise
@@ -20,6 +18,8 @@ from dphist.mechanisms import Gaussian, Laplace, Mixture, Residuals
 from dphist.private.noise import Noise
 from dphist.private.queries.counting import Identity
 from dphist.private.queries.linear import Linear
+from dphist_bench.attacks.claim import audit_claim
+from dphist_bench.attacks.concentrated import Contest, audit_rho
 
 LINE = Domain([Ordinal("x", range(2))])
 ONE_MORE = Pair("one record more", Histogram(LINE, np.array([20, 4])), Histogram(LINE, np.array([21, 4])))

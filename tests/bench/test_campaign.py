@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from dphist.audit import audit
-from dphist.audit.attack import pursue
-from dphist.audit.betting import Contest, Look
-from dphist.audit.law import check_law
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.spec import parse
+from dphist_bench.attacks.attack import audit, pursue
+from dphist_bench.attacks.betting import Contest, Look
+from dphist_bench.attacks.law import check_law
 from dphist_bench.audit import campaign, power
 from dphist_bench.audit.campaign import ALPHA, Trial, claims, judge, read_trials, refuted, run_campaign
 from dphist_bench.audit.page import results_page

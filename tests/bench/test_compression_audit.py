@@ -2,11 +2,12 @@
 
 import pytest
 
-from dphist.audit import audit, worst_pairs
+from dphist.audit import worst_pairs
 from dphist.mechanisms.fourier import EFPA, FPA
 from dphist.mechanisms.hpartition import PHPartition
 from dphist.mechanisms.isotonic import Isotonic
 from dphist.mechanisms.mwem import MWEM
+from dphist_bench.attacks.attack import audit
 from dphist_bench.zoo import leaky_mechanisms
 from dphist_bench.zoo.lossy import same_imaginary_part, same_phase, turning_pair
 

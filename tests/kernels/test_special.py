@@ -64,7 +64,6 @@ _WITHOUT = """
 import sys
 sys.modules["scipy"] = None
 import numpy as np, dphist
-from dphist.audit import law
 domain = dphist.Domain([dphist.Ordinal("x", range(60))])
 histogram = dphist.Histogram(domain, np.arange(60))
 for mechanism in ("auto", "structurefirst", "efpa", "matrix", "sparselaplace", "hb"):

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from dphist.audit.attack import pursue
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.mechanisms.protocol import Mechanism
+from dphist_bench.attacks.attack import pursue
 
 
 def stands(mechanism: Mechanism, runs: int, pairs: Sequence[Pair] | None = None) -> bool:

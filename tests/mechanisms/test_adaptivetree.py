@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from attacking import stands
 
-from dphist.audit.concentrated import audit_rho
-from dphist.audit.law import check_law
 from dphist.audit.neighbours import Pair
 from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.predictive import Engine, PredictiveErrors
@@ -29,6 +27,8 @@ from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import publish
 from dphist.release import load
 from dphist.testing import check_mechanism, open_counts, run
+from dphist_bench.attacks.concentrated import audit_rho
+from dphist_bench.attacks.law import check_law
 from dphist_bench.zoo.mutants import Mutant
 
 

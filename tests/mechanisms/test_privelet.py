@@ -5,7 +5,6 @@ import pytest
 from attacking import most_told, stands
 
 from dphist.audit import Pair
-from dphist.audit.law import check_law
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.errors import MechanismError, QueryError
 from dphist.inference.intervals import half_widths
@@ -28,6 +27,7 @@ from dphist.private.queries.wavelet import Wavelet
 from dphist.publishing.door import publish
 from dphist.testing import check_mechanism, open_counts, run
 from dphist_bench import data
+from dphist_bench.attacks.law import check_law
 from dphist_bench.measurements.speed.census import census_domain
 from dphist_bench.papers import privelet
 from dphist_bench.zoo.mutants import Mutant

@@ -3,7 +3,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
 from dphist.errors import MechanismError
 from dphist.mechanisms.spec import parse, show
@@ -18,6 +17,7 @@ from dphist.publishing.door import _release
 from dphist.testing import check_mechanism, run
 from dphist.testing.gates import as_histogram
 from dphist_bench import data
+from dphist_bench.attacks.attack import audit
 from dphist_bench.zoo.structure import LEAKING_PAIR, UnclippedStructureFirst
 
 STATISTICS = ["mean", "median"]

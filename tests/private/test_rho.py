@@ -13,7 +13,6 @@ import pytest
 
 import dphist
 from dphist import Domain, Histogram, Ordinal, Unit
-from dphist.audit.twin import Stage, Tally
 from dphist.errors import MechanismError, NotPrivate
 from dphist.mechanisms import Gaussian, Laplace
 from dphist.model.budget import Budget
@@ -29,6 +28,7 @@ from dphist.private.scores.medians import Medians
 from dphist.private.segments.deviation import AbsoluteDeviation
 from dphist.private.sparse import Above
 from dphist.testing import Draw, RecordingNoise, open_counts
+from dphist_bench.attacks.twin import Stage, Tally
 
 sys.path += [str(Path(__file__).parent)]
 

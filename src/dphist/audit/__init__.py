@@ -6,7 +6,6 @@ means that the claim is false (or the proof is of another program).
 """
 
 from dphist.audit.attack import Report, audit
-from dphist.audit.claim import audit_claim
 from dphist.audit.neighbours import Pair, worst_pairs
 
-__all__ = ["Pair", "Report", "audit", "audit_claim", "worst_pairs"]
+__all__ = ["Pair", "Report", "audit", "worst_pairs"]

@@ -39,7 +39,7 @@ def audit(
         str | None, typer.Option(help="The claim to attack; 1 unless told, or --rho is.")
     ] = None,
     rho: Annotated[
-        str | None, typer.Option(help="Or a claim of ρ (zCDP), for example 1/2; of noise under ρ.")
+        str | None, typer.Option(help="Or a claim of ρ (zCDP), such as 1/2 (needs dphist-bench).")
     ] = None,
     delta: Annotated[
         str | None, typer.Option(help="With --epsilon: a claim of (ε, δ). A hundredth or so can be seen.")
@@ -63,11 +63,15 @@ def audit(
         if fallen:
             raise typer.Exit(1)
         return
-    from dphist.audit import audit_claim
+    from dphist.audit import audit as attack
     from dphist.mechanisms.spec import parse
 
+    claim: dict[str, Any] = {"epsilon": epsilon or "1", "delta": delta or "0"}
+    if rho is not None:
+        attack = _laboratory("claim", "an attack on a claim of ρ")
+        claim = {"epsilon": epsilon, "delta": delta, "rho": rho}
     with screen.progress("running the mechanism on neighbouring data") as say:
-        report = audit_claim(parse(mechanism), epsilon=epsilon, rho=rho, delta=delta, runs=runs, progress=say)
+        report = attack(parse(mechanism), **claim, runs=runs, progress=say)
     screen.line(json.dumps(report.to_json(), ensure_ascii=False) if as_json else str(report))
     if not report.passed:
         raise typer.Exit(1)

@@ -24,14 +24,14 @@ from zlib import crc32
 
 import numpy as np
 
-from dphist.audit.attack import collect, pursue
-from dphist.audit.evidence import Evidence
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.errors import OutputError
 from dphist.kernels.compile import compile_at_once
 from dphist.mechanisms import MECHANISMS
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse
+from dphist_bench.attacks.attack import collect, pursue
+from dphist_bench.attacks.evidence import Evidence
 from dphist_bench.audit.search import search_pair
 
 ALPHA = 1e-3

@@ -201,7 +201,7 @@ def _mutants(powers: Sequence[Power]) -> list[str]:
         "unused on these neighbours, so that a fault breaks no promise there. But what was drawn was not what was",
         "claimed: noise smaller than its scale, choices likelier than their chances, partitions that are not as",
         "frequent as they should be, answers that share their noise or go with a choice, or questions that cost more",
-        "than the budget (`dphist.audit.law`, on one side and beyond six deviations; choices and partitions on counts",
+        "than the budget (`attacks.law`, on one side and beyond six deviations; choices and partitions on counts",
         "where they vary most). The number is the runs that this took after the losses had been looked at.",
         "",
         "One seed for all questions shows in losses where two answers share a draw, which they do only if as many",

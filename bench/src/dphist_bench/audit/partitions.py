@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator, default_rng  # noqa: TID251 -- a second source of noise, to compare with
 
-from dphist.audit.law import Chances
 from dphist.private.questions import IntArray, Layout
 from dphist.private.segments import AbsoluteDeviation
+from dphist_bench.attacks.law import Chances
 
 _DRAWS = 100_000
 _MOST_CELLS = 9

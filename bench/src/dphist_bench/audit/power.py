@@ -3,7 +3,7 @@
 "The claim stands" is worth as much as the attack behind it. So every mechanism is also run on tampered ground
 (`dphist_bench.zoo.mutants`), on the neighbours on which its own trials saw most. Often a mutant still keeps the
 promise there, because the mechanism leaves part of its budget unused; what the losses do not refute is therefore held
-against the laws that it claims (`dphist.audit.law`). A mutant that is not caught is as much a result as one that is.
+against the laws that it claims (`attacks.law`). A mutant that is not caught is as much a result as one that is.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import get_args
 
 import numpy as np
 
-from dphist.audit.attack import collect, pursue
-from dphist.audit.evidence import Evidence
-from dphist.audit.law import Law, check_law, most_varied
 from dphist.audit.neighbours import Pair, pair
 from dphist.mechanisms.spec import parse
+from dphist_bench.attacks.attack import collect, pursue
+from dphist_bench.attacks.evidence import Evidence
+from dphist_bench.attacks.law import Law, check_law, most_varied
 from dphist_bench.audit.campaign import ALPHA, Lines, Trial, number
 from dphist_bench.audit.partitions import partition_law
 from dphist_bench.zoo.mutants import Fault, Mutant

@@ -13,13 +13,13 @@ from math import prod
 
 import numpy as np
 
-from dphist.audit.attack import collect
-from dphist.audit.evidence import FloatArray, Runs, weigh
 from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.kernels.grouping import IntArray
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.exact import Number, positive
 from dphist.private.noise import Keystream
+from dphist_bench.attacks.attack import collect
+from dphist_bench.attacks.evidence import FloatArray, Runs, weigh
 
 # Where a loss has no formula: bounds at this confidence rank pairs by what is plausible, not by what is certain.
 _EAGER = 0.5

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist.audit.attack import Observe, pursue
 from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.protocol import Mechanism
+from dphist_bench.attacks.attack import Observe, pursue
 from dphist_bench.zoo.basic import ForgottenHalf, QuietNoise, TrueTotal, WrongSensitivity
 from dphist_bench.zoo.lossy import PrintedEFPA, PrintedSPA, same_imaginary_part, same_phase, turning_pair
 from dphist_bench.zoo.mutants import FAULTS, Mutant, OneChoice, ReusedSeed, SharedKeystream

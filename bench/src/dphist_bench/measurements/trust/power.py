@@ -3,7 +3,7 @@
 *factors*: mechanisms whose noise has 0.97 to 0.5 of the scale (under ρ: of the deviation) that was paid for, and none
 that is sound, until the claim falls at 99.9 % or the time is over. The neighbours are small tables with a record more.
 *laws*: choices at twice their rate, costs of partitions whose noise is cut from below, and noise that is drawn twice
-from one seed, held against the exact law that was claimed (`dphist.audit.law`). Such faults often keep ε on any one
+from one seed, held against the exact law that was claimed (`attacks.law`). Such faults often keep ε on any one
 pair; they show because the law is known.
 """
 
@@ -17,11 +17,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from dphist.audit.attack import pursue
-from dphist.audit.concentrated import audit_rho
-from dphist.audit.evidence import Evidence
 from dphist.audit.neighbours import Pair, pair
 from dphist.mechanisms.spec import parse
+from dphist_bench.attacks.attack import pursue
+from dphist_bench.attacks.concentrated import audit_rho
+from dphist_bench.attacks.evidence import Evidence
 from dphist_bench.audit.power import faults_of, lawful
 from dphist_bench.measuring import Line
 from dphist_bench.zoo.mutants import Fault, Mutant, Quieter

@@ -7,7 +7,7 @@ E′[(dP/dP′)²] ≤ e^2ρ, so by Cauchy and Schwarz, for any function g ≥ 0
 
 A ticket that pays g on the first side and costs e^ρ(t·g² + 1/t)/2 on the other loses on average if the claim is true.
 Whoever bets on such tickets with g, t and stake chosen by earlier runs has no more than they began with, on average and
-at any time (Ville's inequality): see `dphist.audit.betting`, which does the same for pure ε with events. The best g is
+at any time (Ville's inequality): see `betting`, which does the same for pure ε with events. The best g is
 the likelihood ratio itself; here it is learned, as the ratio of two histograms of the loss that the twin computes by
 the claimed laws, and cut off where there is little to learn from.
 
@@ -33,14 +33,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.attack import Judged, losses, strongest
-from dphist.audit.betting import Ladder, next_batch
+from dphist.audit.attack import Judged
 from dphist.audit.neighbours import Pair
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
 from dphist.model.exact import Number, positive
 from dphist.model.unit import Unit
+from dphist_bench.attacks.attack import losses, strongest
+from dphist_bench.attacks.betting import LESSON, Ladder, next_batch
 
 FloatArray = NDArray[np.float64]
 
@@ -62,6 +63,7 @@ class RhoReport(Judged):
         confidence: How sure that is.
         runs: Runs a side, on the pair that needed most.
         pair: The neighbours on which it showed most.
+        attacked: Whether so many runs could have refuted the claim at all.
 
     Example:
         >>> RhoReport("mine", 0.5, 0.7, 0.999, 500, "one record more").passed
@@ -74,6 +76,7 @@ class RhoReport(Judged):
     confidence: float
     runs: int
     pair: str
+    attacked: bool = True
 
     @property
     def figures(self) -> tuple[str, float, float]:
@@ -118,7 +121,7 @@ def audit_rho(
         return contest.bound(alpha)
 
     best, where = strongest(pairs, confidence, attack)
-    return RhoReport(show(mechanism), claim, best, confidence, max(made), where)
+    return RhoReport(show(mechanism), claim, best, confidence, max(made), where, runs > LESSON)
 
 
 class Contest(Ladder):

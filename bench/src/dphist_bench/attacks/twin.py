@@ -25,7 +25,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.wavelets import Recording, coefficients
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number, exact
@@ -46,6 +45,7 @@ from dphist.private.questions import (
     Score,
 )
 from dphist.private.transcript import Recorded
+from dphist_bench.attacks.wavelets import Recording, coefficients
 
 # Rates, beside the claimed one, that choices are bet to be made at.
 BETS = (0.25, 0.5, 2.0, 4.0, 16.0)
@@ -71,7 +71,7 @@ class Tally:
     partitions: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
     """Costs' data on this side and on the other, and the partition that won."""
     won: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(BETS)))
-    """The logarithm of what bets on choices at other rates have won: see `dphist.audit.law`."""
+    """The logarithm of what bets on choices at other rates have won: see `dphist_bench.attacks.law`."""
     varied: float = 0.0
     """The variance of the choices' log-chances by the law that they claim."""
     segmented: list[tuple[Costs, IntArray, Layout, Fraction, tuple[int, ...]]] = field(default_factory=list)
@@ -251,7 +251,7 @@ class Twin(PrivateCounts):
 
     def _pair(self, mine: list[PrivateCounts], theirs: list[PrivateCounts]) -> list[PrivateCounts]:
         for one, other in zip(mine, theirs, strict=True):
-            assert isinstance(one, Twin)  # noqa: S101 -- for the type checker: `_child` makes nothing else
+            assert isinstance(one, Twin)
             one._shadow = other
             # A right on no cells has nothing to tell, and mechanisms may leave it.
             self._tally.unused += one.size > 0

@@ -28,7 +28,7 @@ noise of half its scale shows after some 150 numbers and four fifths of it after
 mechanism uses on these neighbours; looks and the finer answers behind them (`dphist.private.gradual`), whether or not
 these were told, are held against their laws apart from all others. Sizes are skewed to the right, so that sums far
 below their mean are rarer than the normal law has it. Where one answer alone has noise that is seen, beside a choice or
-a partition, bets tell whether it hangs on what was decided (`dphist.audit.independence`).
+a partition, bets tell whether it hangs on what was decided (`dphist_bench.attacks.independence`).
 
 *Prices.* What the questions of a run cost adds up to the budget at most. There is no chance in that: one run tells.
 
@@ -48,9 +48,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.independence import Independence
 from dphist.audit.neighbours import Pair
-from dphist.audit.twin import BETS, Finished, Stage, Tally
 from dphist.kernels.special import chi_square_tail
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.budget import Budget
@@ -58,6 +56,8 @@ from dphist.model.exact import Number
 from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.private.questions import Costs, IntArray, Layout
+from dphist_bench.attacks.independence import Independence
+from dphist_bench.attacks.twin import BETS, Finished, Stage, Tally
 
 BEYOND = 6.0
 # Partitions that are expected less often than this are counted as one kind.

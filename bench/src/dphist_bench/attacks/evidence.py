@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.betting import Contest, Look, next_batch
+from dphist.audit.attack import term
+from dphist_bench.attacks.betting import Contest, Look, next_batch
 
 FloatArray = NDArray[np.float64]
 Shape = tuple[tuple[str, tuple[int, ...]], ...]
@@ -203,17 +204,17 @@ class _Model:
         places += [(a, b) for i, a in enumerate(columns[:_RELATED]) for b in columns[i + 1 : _RELATED]]
         terms: list[tuple[int, int, FloatArray, FloatArray]] = []
         for a, b in places:
-            term = _term(_feature(first, a, b), _feature(second, a, b))
-            if term is not None:
-                terms.append((a, b, *term))
+            found = term(_feature(first, a, b), _feature(second, a, b))
+            if found is not None:
+                terms.append((a, b, *found))
         # Differences say again what their numbers say, and together they would drown a relation: if one of them
         # tells much more than any number, it speaks alone.
-        loudest = max(terms, key=lambda term: _reach(term[3]), default=None)
+        loudest = max(terms, key=lambda one: _reach(one[3]), default=None)
         if loudest is not None and loudest[0] != loudest[1]:
-            alone = max((_reach(term[3]) for term in terms if term[0] == term[1]), default=0.0)
+            alone = max((_reach(one[3]) for one in terms if one[0] == one[1]), default=0.0)
             if _reach(loudest[3]) > alone + 0.5:
                 return _Model(prior, [loudest])
-        return _Model(prior, [term for term in terms if term[0] == term[1]])
+        return _Model(prior, [one for one in terms if one[0] == one[1]])
 
     def score(self, numbers: FloatArray) -> FloatArray:
         if self.whole:
@@ -230,29 +231,3 @@ def _feature(numbers: FloatArray, a: int, b: int) -> FloatArray:
 
 def _reach(ratio: FloatArray) -> float:
     return float(np.abs(ratio).max())
-
-
-def _term(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    edges = _edges(np.concatenate([first, second]))
-    a = np.bincount(np.searchsorted(edges, first, side="right"), minlength=edges.size + 1)
-    b = np.bincount(np.searchsorted(edges, second, side="right"), minlength=edges.size + 1)
-    if not _telling(a, b):
-        return None
-    return edges, np.log((a + 1) / (b + 1) * ((b.sum() + 1) / (a.sum() + 1)))
-
-
-def _edges(values: FloatArray) -> FloatArray:
-    distinct = np.unique(values)
-    if distinct.size <= _BINS:
-        return (distinct[1:] + distinct[:-1]) / 2
-    return np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)[1:-1], method="nearest"))
-
-
-def _telling(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
-    total = a + b
-    kept = total > 0
-    expected = total[kept] * (a.sum() / total.sum())
-    spread = expected * (1 - a.sum() / total.sum())
-    chi = float(((a[kept] - expected) ** 2 / spread).sum())
-    freedom = max(1, int(kept.sum()) - 1)
-    return bool(chi > freedom + 3 * np.sqrt(2 * freedom))

@@ -1,10 +1,10 @@
 """Refute a claim of (ε, δ) by winning money against it.
 
 Whatever the event A, the claim says P(A) ≤ e^ε · P′(A) + δ. A ticket that pays 1 when A happens on the first side, and
-costs e^ε when it happens on the other and δ in any case, loses on average if the claim is true; `dphist.audit.betting`
-has the rest. Two kinds of releases are attacked: mechanisms behind the gate, by the loss that the twin computes from
-the laws they claim, and keys that nobody declared (`dphist.private.discovery`), by whether a key shows that only one
-person brought, and by the noisy count of a key that all share.
+costs e^ε when it happens on the other and δ in any case, loses on average if the claim is true;
+`betting` has the rest. Two kinds of releases are attacked: mechanisms behind the gate, by the loss that the twin
+computes from the laws they claim, and keys that nobody declared (`dphist.private.discovery`), by whether a key shows
+that only one person brought, and by the noisy count of a key that all share.
 
 A claim with a δ of 10⁻⁹ fails by events that nobody will see happen. Claims are attacked at a δ of a hundredth or so:
 noise and thresholds are computed by the same code for every δ.
@@ -13,15 +13,13 @@ noise and thresholds are computed by the same code for every δ.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.attack import Judged, losses, share_of_doubt
-from dphist.audit.betting import Contest, Look, next_batch
+from dphist.audit.attack import Report, share_of_doubt
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -29,6 +27,8 @@ from dphist.model.budget import Budget
 from dphist.model.exact import Number, exact, positive
 from dphist.model.unit import Unit
 from dphist.private.discovery import discover
+from dphist_bench.attacks.attack import losses
+from dphist_bench.attacks.betting import LESSON, Contest, Look, next_batch
 
 FloatArray = NDArray[np.float64]
 # Scores of so many runs on one side (0 or 1): the likelier a run is on the first side, the larger.
@@ -36,38 +36,6 @@ Scores = Callable[[int, int], FloatArray]
 
 # Records of everybody else under the key that all share.
 _OTHERS = 40
-
-
-@dataclass(frozen=True)
-class DeltaReport(Judged):
-    """What the attack found: with the stated confidence, at this δ the true ε is at least ``epsilon_lower``.
-
-    Args:
-        mechanism: What was attacked.
-        epsilon: The ε it claims.
-        delta: The δ it claims.
-        epsilon_lower: What it loses at least at that δ.
-        confidence: How sure that is.
-        runs: Runs a side, at most.
-        pair: The neighbours on which it showed most.
-
-    Example:
-        >>> DeltaReport("mine", 1.0, 0.01, 1.7, 0.999, 500, "one record more").passed
-        False
-    """
-
-    mechanism: str
-    epsilon: float
-    delta: float
-    epsilon_lower: float
-    confidence: float
-    runs: int
-    pair: str
-
-    @property
-    def figures(self) -> tuple[str, float, float]:
-        """ε, the claim, and what is lost at least."""
-        return f"ε at δ = {self.delta:g}", self.epsilon, self.epsilon_lower
 
 
 def audit_delta(
@@ -80,7 +48,7 @@ def audit_delta(
     pairs: Sequence[Pair] | None = None,
     confidence: float = 0.999,
     unit: Unit | None = None,
-) -> DeltaReport:
+) -> Report:
     """Search for evidence that a mechanism is not (ε, δ)-private.
 
     A sound mechanism is refuted with probability at most 1 − confidence.
@@ -123,7 +91,7 @@ def audit_discovery(
     unit: Unit | None = None,
     runs: int = 20_000,
     confidence: float = 0.999,
-) -> DeltaReport:
+) -> Report:
     """Search for evidence that keys which nobody declared are not found (ε, δ)-privately.
 
     Args:
@@ -182,7 +150,7 @@ def _report(
     claim: tuple[Fraction, Fraction],
     runs: int,
     confidence: float,
-) -> DeltaReport:
+) -> Report:
     epsilon, delta = map(float, claim)
     # A bound can be wrong in two ways, by the ladder and by the claim alone: each has half of the doubt.
     alpha = share_of_doubt(confidence, 2 * len(attacks))
@@ -205,4 +173,4 @@ def _report(
             bound = max(bound, float(contest.rungs[contest.claim]))
         if bound > best:
             best, where = bound, pair
-    return DeltaReport(name, epsilon, delta, float(best), confidence, runs, where)
+    return Report(name, epsilon, float(best), confidence, runs, where, delta, attacked=runs > LESSON)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dphist.arguments import explained
-from dphist.audit.approximate import audit_delta
-from dphist.audit.attack import Judged, audit
-from dphist.audit.concentrated import audit_rho
+from dphist.audit.attack import Judged
 from dphist.audit.neighbours import worst_pairs
 from dphist.errors import InputError
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse
 from dphist.model.exact import Number
+from dphist_bench.attacks.approximate import audit_delta
+from dphist_bench.attacks.attack import audit
+from dphist_bench.attacks.concentrated import audit_rho
 
 
 @explained
@@ -29,8 +30,8 @@ def audit_claim(
     """Search for evidence that a mechanism loses more than it claims, in the currency of the claim.
 
     A claim of ε is attacked with Laplace noise (`audit`); one of ρ with Gaussian noise, by second moments of the
-    likelihood ratio (`dphist.audit.concentrated`); one of (ε, δ) with the noise of the ρ that it buys, by events that
-    are likelier than e^ε times their chance on the other side and δ (`dphist.audit.approximate`). A sound mechanism is
+    likelihood ratio (`concentrated`); one of (ε, δ) with the noise of the ρ that it buys, by events that
+    are likelier than e^ε times their chance on the other side and δ (`approximate`). A sound mechanism is
     refuted with probability at most 1 − confidence.
 
     Args:
