@@ -8,7 +8,6 @@ import pytest
 import dphist
 from dphist.errors import QueryError
 from dphist.release.language import read_question
-from dphist.uses.sql import ask_sql
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(10)), dphist.Nominal("sex", ["F", "M"])])
 
@@ -74,21 +73,21 @@ def secret(tmp_path):
 def test_sql_reaches_nothing_but_the_release(release, secret, query):
     release_frame = "in reach of DuckDB's replacement scans"  # noqa: F841
     with pytest.raises(QueryError) as caught:
-        ask_sql(release, query.replace("{d}", str(secret)))
+        release.sql(query.replace("{d}", str(secret)))
     # Nor does the refusal quote what is in the file.
     assert "zebra" not in str(caught.value)
     assert not (secret / "out.csv").exists()
 
 
 def test_sql_reads_the_release(release):
-    assert ask_sql(release, "select count(*) from release").rows == [(20,)]
-    assert ask_sql(release, "with a as (select 1) from a").rows == [(1,)]
+    assert release.sql("select count(*) from release").rows == [(20,)]
+    assert release.sql("with a as (select 1) from a").rows == [(1,)]
 
 
 def test_sql_leaves_nothing_on_disk(release, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with contextlib.suppress(QueryError):
-        ask_sql(release, "select count(*) from (select * from range(3000000) order by hash(range))")
+        release.sql("select count(*) from (select * from range(3000000) order by hash(range))")
     assert list(tmp_path.iterdir()) == []
 
 

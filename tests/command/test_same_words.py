@@ -19,7 +19,7 @@ from dphist.cli.commands import app
 from dphist.model.schema import Schema
 from dphist.planning import plan
 from dphist.planning.forecast import release_forecasts
-from dphist.uses.starting import Start
+from dphist.planning.starting import Start
 from dphist.web import create_app
 from dphist.web.start import create_start
 

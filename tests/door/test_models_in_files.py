@@ -196,7 +196,7 @@ class Closed:
 sys.meta_path.insert(0, Closed())
 from pathlib import Path
 import dphist
-from dphist.uses.exporting import export
+from dphist.release.exporting import export
 
 release = dphist.load("r.parquet")
 first, second = release.domain.names[:2]

@@ -13,7 +13,6 @@ from dphist.errors import DphistError
 from dphist.mechanisms.spec import from_json, parse, show
 from dphist.model.exact import exact, fraction
 from dphist.release.language import read_question
-from dphist.uses.sql import ask_sql
 
 QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 FEWER = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -261,7 +260,7 @@ def test_numbers(value):
 )
 def test_sql(saved, query):
     release = dphist.load(saved)
-    refuses(lambda: ask_sql(release, query, rows=5))
+    refuses(lambda: release.sql(query, rows=5))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dphist.mechanisms import Marginals
 from dphist.release import load
 from dphist.report import figure, report_page
 from dphist.report.drawing import release_html
-from dphist.uses import Cube, ask_sql
+from dphist.uses import Cube
 from dphist.web.compare import compare
 from dphist.web.view import View
 
@@ -260,7 +260,7 @@ def test_cube_has_no_number_where_there_is_not_even_a_guess():
 
 
 def test_sql_has_bounds_where_a_cell_was_not_measured(release):
-    found = ask_sql(release, "select * from release limit 1")
+    found = release.sql("select * from release limit 1")
     assert found.columns == ("age", "sex", "job", "estimate", "low", "high")
     estimate, low, high = found.rows[0][-3:]
     assert 0 <= low <= estimate <= high

@@ -24,7 +24,7 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.release.guarantee import Guarantee
 from dphist.uses import id3
-from dphist.uses.classify import ReleaseID3, encode, fit_classifier, weighted_cells
+from dphist.uses.classify import ReleaseID3, weighted_cells
 from dphist.uses.columns import column
 from dphist.uses.private_id3 import private_id3
 
@@ -95,18 +95,10 @@ def test_any_classifier_learns_from_weighted_cells():
     assert X.shape[1] == 2
     assert weight.min() > 0
     assert weight.sum() == pytest.approx(np.maximum(release.counts, 0).sum())
-    model = fit_classifier(DecisionTreeClassifier(max_depth=4, random_state=0), release, "class")
-    assert np.mean(model.predict(encode(test, DOMAIN, "class")) == test["class"]) > 0.93
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y, sample_weight=weight)
+    places = [DOMAIN.attribute(name).cells(test[name]) for name in DOMAIN.names if name != "class"]
+    assert np.mean(model.predict(np.stack(places, axis=1)) == test["class"]) > 0.93
     assert set(y) == {"no", "yes"}
-
-
-def test_a_missing_library_is_named(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    release = publish(histogram(records(200)), epsilon=1)
-    with pytest.raises(InputError, match=r"dphist\[learn\]"):
-        fit_classifier(None, release, "class")
 
 
 def test_interactive_id3_learns_with_enough_budget():
@@ -159,13 +151,10 @@ def test_interactive_id3_is_paid_for_and_can_be_replayed(tmp_path):
 
 
 def test_true_counts_are_never_taken_for_a_release():
-    from sklearn.tree import DecisionTreeClassifier
-
     made = histogram(records(50))
     for learn in (
         lambda: ReleaseID3("class").fit(made),
         lambda: weighted_cells(made, "class"),
-        lambda: fit_classifier(DecisionTreeClassifier(), made, "class"),
     ):
         with pytest.raises(NotPrivate, match="publish first"):
             learn()

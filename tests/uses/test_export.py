@@ -236,7 +236,7 @@ def test_sums_of_tables_are_those_of_their_cells(tmp_path):
 
 
 def test_a_sheet_that_cannot_be_is_refused_before_anything_is_asked(survey, tmp_path, monkeypatch):
-    from dphist.uses import exporting
+    from dphist.release import exporting
 
     monkeypatch.setattr(exporting, "_content", None)
     with pytest.raises(OutputError, match=r"the one of guesses would have 144; .* without guesses"):

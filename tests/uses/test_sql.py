@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from dphist import Histogram, publish
 from dphist.errors import QueryError
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.uses.sql import ask_sql
 
 DOMAIN = Domain([Ordinal("age", range(10)), Nominal("sex", ["F", "M"])])
 
@@ -22,17 +21,17 @@ def release():
 
 
 def test_sums_are_those_of_the_estimate(release):
-    found = ask_sql(
-        release, "select sex, sum(estimate) as n from release where age >= 5 group by sex order by sex"
+    found = release.sql(
+        "select sex, sum(estimate) as n from release where age >= 5 group by sex order by sex"
     )
     assert found.columns == ("sex", "n")
     assert [row[0] for row in found.rows] == ["F", "M"]
     assert [row[1] for row in found.rows] == pytest.approx(release.counts[5:].sum(axis=0).tolist())
     assert found.records()[0]["sex"] == "F"
-    assert len(ask_sql(release, "select * from release", rows=3).rows) == 3
+    assert len(release.sql("select * from release", rows=3).rows) == 3
     with pytest.raises(QueryError, match="rows"):
-        ask_sql(release, "select * from release", rows=-1)
-    assert ask_sql(release, "select count(*) from release where age = ?", parameters=[4]).rows == [(2,)]
+        release.sql("select * from release", rows=-1)
+    assert release.sql("select count(*) from release where age = ?", parameters=[4]).rows == [(2,)]
 
 
 @pytest.mark.parametrize(
@@ -71,14 +70,13 @@ def test_nothing_else_can_be_reached(release, query, tmp_path):
     file = tmp_path / "file.csv"
     file.write_text("a,b\n1,2\n")
     with pytest.raises(QueryError):
-        ask_sql(release, query.format(file=file))
+        release.sql(query.format(file=file))
     assert file.read_text() == "a,b\n1,2\n"
     assert [path.name for path in tmp_path.iterdir()] == ["file.csv"]
 
 
 def test_settings_are_locked_for_the_query(release):
-    found = ask_sql(
-        release,
+    found = release.sql(
         "select name, value from duckdb_settings() where name in "
         "('enable_external_access', 'lock_configuration', 'python_enable_replacements')",
     )
@@ -92,7 +90,7 @@ def test_settings_are_locked_for_the_query(release):
 def test_an_attribute_may_be_called_estimate():
     domain = Domain([Ordinal("estimate", range(3))])
     made = publish(Histogram(domain, np.arange(3)), epsilon=1)
-    assert ask_sql(made, "select estimate, estimate_ from release order by 1").columns == (
+    assert made.sql("select estimate, estimate_ from release order by 1").columns == (
         "estimate",
         "estimate_",
     )

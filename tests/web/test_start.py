@@ -23,7 +23,7 @@ from dphist.errors import DomainError, DphistError, InputError
 from dphist.model.domain.words import attribute_from_words
 from dphist.model.schema import Schema
 from dphist.planning import Forecast
-from dphist.uses.starting import Start
+from dphist.planning.starting import Start
 from dphist.web.guard import Door
 from dphist.web.serve import _leading_to
 from dphist.web.start import create_start

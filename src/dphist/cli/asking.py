@@ -81,10 +81,7 @@ def unknown(value: Any) -> bool:
 
 def show_sql(release: Path, query: str, *, as_json: bool) -> None:
     """Print the rows of one SELECT over a release."""
-    # Loaded here: it is DuckDB that answers, which takes a tenth of a second to load.
-    from dphist.uses.sql import ask_sql
-
-    found = ask_sql(load(release), query)
+    found = load(release).sql(query)
     if as_json:
         screen.line(json.dumps(found.records(), ensure_ascii=False, default=str))
     else:

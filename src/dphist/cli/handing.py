@@ -55,7 +55,7 @@ def export(
     """Write what a release measured as a spreadsheet or a plain table: labels, estimate, low and high."""
     from dphist.cli.files import check_copy
     from dphist.release import load
-    from dphist.uses.exporting import export as write
+    from dphist.release.exporting import export as write
 
     check_copy(output, release, force)
     with screen.progress("writing the table"):

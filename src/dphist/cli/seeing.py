@@ -99,7 +99,7 @@ def plan_on_the_web(schema: Path | None, epsilon: str, port: int, browser: bool)
 
 def start_on_the_web(source: str, folder: Path, port: int, browser: bool) -> None:
     """Serve the guided start of one file, to whoever has the address alone."""
-    from dphist.uses.starting import columns
+    from dphist.planning.starting import columns
     from dphist.web.start import serve_start
 
     if not folder.is_dir():

@@ -20,8 +20,8 @@ from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.forecast import Forecast
+from dphist.planning.starting import Start, columns
 from dphist.release.atomic import atomic
-from dphist.uses.starting import Start, columns
 
 Read = TypeVar("Read")
 _BARS = 40

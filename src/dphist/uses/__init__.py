@@ -1,7 +1,6 @@
-"""What people do with a release: read it as a cube, ask it in SQL, learn from it, link records by it.
+"""What people do with a release: read it as a cube, learn from it, link records by it.
 
-All of it reads published numbers, but `private_id3` and `starting`, which are doors. The explorer and the command line
-import it.
+All of it reads published numbers, but `private_id3`, which is a door.
 """
 
 from __future__ import annotations
@@ -11,22 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphist.release.cube import Cube
+    from dphist.release.exporting import export
     from dphist.uses.classify import ReleaseID3, weighted_cells
-    from dphist.uses.exporting import export
-    from dphist.uses.keeping import records_keep
     from dphist.uses.linkage import Blocking
-    from dphist.uses.sql import ask_sql
 
 _HOMES = {
     "Blocking": "uses.linkage",
     "Cube": "release.cube",
     "ReleaseID3": "uses.classify",
-    "ask_sql": "uses.sql",
-    "export": "uses.exporting",
-    "records_keep": "uses.keeping",
+    "export": "release.exporting",
     "weighted_cells": "uses.classify",
 }
-__all__ = ["Blocking", "Cube", "ReleaseID3", "ask_sql", "export", "records_keep", "weighted_cells"]
+__all__ = ["Blocking", "Cube", "ReleaseID3", "export", "weighted_cells"]
 
 
 def __getattr__(name: str) -> Any:

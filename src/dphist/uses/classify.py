@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
 from dphist.errors import InputError, NotPrivate
-from dphist.extras import need
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.release.cells import TableCells
@@ -18,9 +17,6 @@ from dphist.release.columns import own_values
 from dphist.release.release import Release
 from dphist.uses.columns import column, column_names
 from dphist.uses.id3 import ID3, Held, HeldCounts, HeldRecords, Node
-
-if TYPE_CHECKING:
-    pass
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -247,37 +243,6 @@ def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[A
     full = np.flatnonzero(flat > 0)
     places = np.stack(np.unravel_index(full, domain.shape), axis=1)
     return np.delete(places, axis, axis=1).astype(np.float64), classes[places[:, axis]], flat[full]
-
-
-def fit_classifier(classifier: Any, release: Release, target: str) -> Any:
-    """Train a scikit-learn classifier on a release: one-hot for nominal attributes, places for ordered ones.
-
-    Returns a fitted scikit-learn pipeline that takes what `encode` makes of records.
-    """
-    _released(release, "fit_classifier")
-    need("sklearn", "learn")
-    from sklearn.base import clone
-    from sklearn.compose import make_column_transformer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
-    X, y, weight = weighted_cells(release, target)
-    rest = [attribute for attribute in release.domain.attributes if attribute.name != target]
-    nominal = [place for place, attribute in enumerate(rest) if attribute.kind == "nominal"]
-    every = [np.arange(rest[place].size, dtype=np.float64) for place in nominal]
-    encode_nominal = OneHotEncoder(categories=every, handle_unknown="ignore") if nominal else "drop"
-    columns = make_column_transformer((encode_nominal, nominal), remainder="passthrough")
-    model = make_pipeline(columns, clone(classifier))
-    step = model.steps[-1][0]
-    return model.fit(X, y, **{f"{step}__sample_weight": weight})
-
-
-def encode(records: Any, domain: Domain, target: str) -> FloatArray:
-    """Turn records into the numbers that `weighted_cells` uses; values out of the domain become -1."""
-    names = [name for name in domain.names if name != target]
-    return np.stack(
-        [domain.attribute(name).cells(column(records, name)).astype(np.float64) for name in names], axis=1
-    )
 
 
 def _released(release: Release | Histogram, asked: str) -> Release:

@@ -25,10 +25,10 @@ from dphist.errors import DphistError, QueryError
 from dphist.model.domain.words import FORMS
 from dphist.model.phrases import counted
 from dphist.planning.forecast import Forecast
+from dphist.planning.starting import Start, columns
 from dphist.release import Release
 from dphist.release.atomic import atomic
 from dphist.report import report_page
-from dphist.uses.starting import Start, columns
 from dphist.version import __version__
 from dphist.web.app import form_of, pages, static_text
 from dphist.web.guard import REPORT_POLICY, Door, Guard

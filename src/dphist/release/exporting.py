@@ -14,11 +14,12 @@ from dphist.arguments import explained
 from dphist.errors import InputError, OutputError
 from dphist.extras import need
 from dphist.inference.tables.measured import Axes
-from dphist.release import Release, TableCells
 from dphist.release.atomic import atomic
+from dphist.release.cells import TableCells
 from dphist.release.cells.tables import TOTAL
 from dphist.release.columns import label_columns, number_names
 from dphist.release.file.readable import readable, told_columns
+from dphist.release.release import Release
 from dphist.release.tables import (
     below_each_other,
     in_tables,
