@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import dphist
 from dphist.errors import VerificationError
 from dphist.inference.estimate import Estimate
-from dphist.inference.predictive import Engine
-from dphist.kernels.predictive.inside_twins import shared_alone, shared_inside
+from dphist.inference.predictive.law import Law
+from dphist.kernels.predictive.inside import shared_alone, shared_inside
 from dphist.mechanisms import AdaptiveTree, adaptivetree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
@@ -64,7 +64,7 @@ def test_counts_are_not_worked_out_to_answer(tmp_path: Path, monkeypatch: pytest
     worked: list[int] = []
     averaged = adaptivetree.averaged
 
-    def noted(counts: NDArray[np.float64], law: Engine) -> NDArray[np.float64]:
+    def noted(counts: NDArray[np.float64], law: Law) -> NDArray[np.float64]:
         worked.append(1)
         return averaged(counts, law)
 

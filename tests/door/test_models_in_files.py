@@ -15,7 +15,9 @@ from small_releases import CUBE, LINE, PLANE, RELEASES, counts, saved
 import dphist
 from dphist.errors import DphistError, MechanismError, ReleaseError, VerificationError
 from dphist.inference.estimate import NoiseErrors
+from dphist.inference.predictive import learning
 from dphist.mechanisms.registry import list_mechanisms
+from dphist.release import held
 from dphist.release.contents import Contents
 
 LINES = [
@@ -93,14 +95,35 @@ def test_sums_have_models_of_their_own(tmp_path, monkeypatch):
     assert repr(release.mean("cost")) == repr(again.mean("cost"))
 
 
-def test_what_is_learned_of_a_large_release_is_in_its_file(tmp_path):
-    domain = dphist.Domain([dphist.Ordinal("x", range(1 << 14))])
+@pytest.mark.parametrize("mechanism", ["adaptivetree", "posterior"])
+def test_what_is_learned_is_in_the_file_and_numbers_of_every_cell_in_columns(
+    mechanism, tmp_path, monkeypatch
+):
+    domain = dphist.Domain([dphist.Ordinal("x", range(5000))])
     histogram = dphist.Histogram(domain, np.arange(domain.size) // 100)
-    dphist.publish(histogram, epsilon=1, mechanism="adaptivetree").save(tmp_path / "r.parquet")
-    story = dphist.load(tmp_path / "r.parquet")._story
-    assert story is not None
-    told = story.model["errors"]["told"]
-    assert [name for name, _ in told] == ["ways", "alike", "caution"]
+    release = dphist.publish(histogram, epsilon=1, mechanism=mechanism)
+    release.save(tmp_path / "r.parquet")
+    monkeypatch.setattr(learning, "_learned", None)
+    again = dphist.load(tmp_path / "r.parquet")
+    assert repr(again.answer("x between 9 and 99")) == repr(release.answer("x between 9 and 99"))
+    names = pq.read_schema(tmp_path / "r.parquet").names
+    assert [name for name in names if name.startswith("model")] == [
+        f"model_{i}" for i in range(3 if mechanism == "posterior" else 0)
+    ]
+    # What was read is written as it was.
+    again.save(tmp_path / "s.parquet")
+    assert (tmp_path / "r.parquet").read_bytes() == (tmp_path / "s.parquet").read_bytes()
+
+
+def test_a_law_may_differ_where_rounding_falls_to_the_other_side_and_nowhere_else():
+    law = np.linspace(1.0, 2.0, 256)
+    one, far, most = law.copy(), law.copy(), law * (1.0 + 2.0**-12)
+    one[7] *= 1.0 + 2.0**-12
+    far[7] *= 1.01
+    assert held._nearly(law, one)
+    assert not held._nearly(law, far)
+    assert not held._nearly(law, most)
+    assert not held._nearly(law, law[:9])
 
 
 @pytest.mark.parametrize("case", ["line", "plane", "tables", "cube", "wide", "parts of trees", "privelet"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dphist.inference.predictive import Engine
 from dphist.inference.predictive.leaning import leaned
+from dphist.inference.predictive.learning import Learned, learned_of_tree
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.posterior import Posterior
@@ -32,38 +32,38 @@ def _plane(name: str) -> NDArray[np.int64]:
     return peaks
 
 
-def _read(plane: np.ndarray, epsilon: str, seed: int) -> tuple[np.ndarray, np.ndarray, Engine]:
+def _read(plane: np.ndarray, epsilon: str, seed: int) -> tuple[np.ndarray, np.ndarray, Learned]:
     data = open_counts(plane, epsilon, seed=seed)
     planner = Planner.for_ranges(data.shape, None, data.domain, data.law())
     tree, level = grow(data, PlannedBoxes(planner))
-    engine, counts = Engine.of_tree(tree), counts_of_boxes(tree, level)
-    return counts, leaned(engine, counts), engine
+    learned, counts = learned_of_tree(tree), counts_of_boxes(tree, level)
+    return counts, leaned(learned, counts), learned
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_gentle_planes_lean_towards_the_law(seed: int) -> None:
     plane = _plane("gentle")
-    pruned, counts, engine = _read(plane, "1/5", seed)
+    pruned, counts, learned = _read(plane, "1/5", seed)
     assert (counts >= 0.0).all()
     assert ((counts - plane) ** 2).mean() < 0.8 * ((pruned - plane) ** 2).mean()
     # Between the two readings everywhere.
-    assert (counts >= np.minimum(pruned, engine.counts) - 1e-9).all()
-    assert (counts <= np.maximum(pruned, engine.counts) + 1e-9).all()
+    assert (counts >= np.minimum(pruned, learned.law.counts) - 1e-9).all()
+    assert (counts <= np.maximum(pruned, learned.law.counts) + 1e-9).all()
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_lone_peaks_stay_as_they_are(seed: int) -> None:
     plane = _plane("peaks")
-    pruned, counts, engine = _read(plane, "1", seed)
-    assert engine.one_sided > 0.5
+    pruned, counts, learned = _read(plane, "1", seed)
+    assert learned.one_sided > 0.5
     assert ((counts - plane) ** 2).mean() < 1.1 * ((pruned - plane) ** 2).mean()
 
 
 def test_the_law_of_cells_adds_up_to_its_law_of_boxes() -> None:
-    _, _, engine = _read(_plane("gentle"), "1/5", 3)
+    _, _, learned = _read(_plane("gentle"), "1/5", 3)
     low, high = np.array([[5, 9], [0, 0]]), np.array([[40, 30], [N, N]])
-    sums = [engine.counts[5:40, 9:30].sum(), engine.counts.sum()]
-    assert np.allclose(engine.ask(low, high)[0], sums)
+    sums = [learned.law.counts[5:40, 9:30].sum(), learned.law.counts.sum()]
+    assert np.allclose(learned.law.ask(low, high).mean, sums)
 
 
 def test_the_release_says_what_was_read() -> None:
@@ -73,7 +73,7 @@ def test_the_release_says_what_was_read() -> None:
         planner = replace(Planner.for_ranges(data.shape, None, data.domain, data.law()), near=near)
         tree, level = grow(data, PlannedBoxes(planner))
         expected = counts_of_boxes(tree, level)
-        expected = leaned(Engine.of_tree(tree, near=True), expected) if near else expected
+        expected = leaned(learned_of_tree(tree, near=True), expected) if near else expected
         estimate = mechanism.estimate(open_counts(plane, "1/5", seed=1))
         assert np.array_equal(estimate.counts, expected)
     # A small part counts the records first, and those in no tall cell; the tree has the rest.
@@ -100,7 +100,7 @@ def test_spaces_are_looked_at_and_read_as_planes_are() -> None:
     data = open_counts(space, "1/10", seed=1)
     planner = replace(Planner.for_ranges(data.shape, None, data.domain, data.law()), near=True)
     tree, level = grow(data, PlannedBoxes(planner))
-    expected = leaned(Engine.of_tree(tree, near=True), counts_of_boxes(tree, level))
+    expected = leaned(learned_of_tree(tree, near=True), counts_of_boxes(tree, level))
     assert np.array_equal(near.estimate(open_counts(space, "1/10", seed=1)).counts, expected)
 
     def off(mechanism: AdaptiveTree, seed: int) -> float:

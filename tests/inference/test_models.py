@@ -88,7 +88,7 @@ def test_a_column_with_contrasts_is_read_again():
 def test_published_cells_are_not_written_twice():
     story, kept = told(MODELS["predictive"], place(counts=np.arange(4.0)))
     assert story["counts"] == "published"
-    assert len(kept.arrays) == 1
+    assert not any(np.array_equal(each, np.arange(4.0)) for each in kept.arrays)
     assert models.read(story, kept, place(counts=np.arange(4.0))).counts.tolist() == [0, 1, 2, 3]
 
 

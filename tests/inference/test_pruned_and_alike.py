@@ -2,17 +2,15 @@
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
 import pytest
 
 import dphist
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive import MeasuredBlocks, PredictiveErrors
+from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.predictive.alike import alike_part
-from dphist.inference.predictive.engine import Engine
+from dphist.inference.predictive.learning import learned_of_cells, learned_of_tree
 from dphist.mechanisms import AdaptiveTree
 from dphist.mechanisms.trees.planning import _pruned, counts_of_boxes
 from dphist.testing import run
@@ -35,11 +33,13 @@ def _boxes(shape, leaning):
             low.append((low[node][0], side * b // 2, low[node][2]))
             high.append((high[node][0], b // 2 + side * b // 2, high[node][2]))
             value.append(500.0 + (1 - 2 * side) * leaning(node))
-    return Engine.of_tree(MeasuredTree.of(shape, parents, low, high, value, np.ones(len(parents))))
+    tree = MeasuredTree.of(shape, parents, low, high, value, np.ones(len(parents)))
+    return learned_of_tree(tree).law
 
 
-def _alike(engine):
-    return alike_part(engine.left, engine.low, engine.high, engine.size, engine.best, engine.spread)
+def _alike(law):
+    tree = law.halved
+    return alike_part(tree.left, tree.low, tree.high, tree.size, *tree.totals)
 
 
 def test_leaves_that_lean_to_the_same_side_are_alike_and_others_are_not():
@@ -51,8 +51,8 @@ def test_leaves_that_lean_to_the_same_side_are_alike_and_others_are_not():
 
 def test_lines_and_measured_cells_have_nothing_alike():
     line = MeasuredTree.of((8,), [-1, 0, 0], [[0], [0], [4]], [[8], [4], [8]], [9, 8, 1], [1] * 3)
-    assert Engine.of_tree(line).alike == 0.0
-    assert Engine.of_cells(np.ones((3, 4, 5)), 2.0).alike == 0.0
+    assert learned_of_tree(line).law.alike == 0.0
+    assert learned_of_cells(np.ones((3, 4, 5)), 2.0).law.alike == 0.0
 
 
 def test_planes_of_two_independent_attributes_say_that_leaves_err_alike():
@@ -67,11 +67,8 @@ def test_planes_of_two_independent_attributes_say_that_leaves_err_alike():
         published = errors.answer(table, np.asarray(table.answer(estimate.counts)))
         bounds = errors.interval(table, published, 0.95)
         held.append(((bounds.low <= truth) & (truth <= bounds.high)).mean())
-        engine = replace(errors.engine)
-        engine.__dict__["alike"] = 0.0
-        bounds = replace(errors, measured=cast(MeasuredBlocks, SimpleNamespace(engine=engine))).interval(
-            table, published, 0.95
-        )
+        law = replace(errors.measured.learned.law, alike=0.0)
+        bounds = replace(errors, law=law).interval(table, published, 0.95)
         plain.append(((bounds.low <= truth) & (truth <= bounds.high)).mean())
     assert np.mean(held) > max(0.93, np.mean(plain) + 0.05)
 
@@ -79,12 +76,12 @@ def test_planes_of_two_independent_attributes_say_that_leaves_err_alike():
 def test_what_is_alike_adds_up_over_the_leaves_that_a_table_cuts():
     same, own = (_boxes((8, 8, 8), lambda node, swing=swing: 200.0 * swing**node) for swing in (1, -1))
     first, every = np.array([[0, 0, 0]]), np.array([[8, 1, 8]])
-    wide, narrow = (engine.ask(first, every)[2][0] for engine in (same, own))
+    wide, narrow = (law.ask(first, every).inner[0] for law in (same, own))
     # Sixty-four leaves are cut: their roots add up instead of their squares.
     assert wide > 20 * narrow
     # A cell lies in one leaf: it has nothing to add up.
     one = np.array([[0, 0, 0], [0, 0, 0]]), np.array([[1, 1, 1], [1, 1, 2]])
-    cell, two = same.ask(*one, None, np.array([0, 1, 2]))[2]
+    cell, two = same.ask(*one, np.array([0, 1, 2])).inner
     assert two <= 4.0 * cell * (1.0 + 1e-9)
 
 
@@ -122,7 +119,7 @@ def test_sums_of_pruned_cells_give_way_to_least_squares():
     estimate = run(AdaptiveTree(), histogram, "1/3", seed=1)
     summed = asked.answer(estimate.counts).astype(np.float64)
     answer = estimate.errors.answer(asked, summed)
-    plain = estimate.errors.engine.least_squares(asked.low, asked.high)[0]  # type: ignore[attr-defined]
+    plain = estimate.errors._law.ask(asked.low, asked.high).plain  # type: ignore[attr-defined]
     off, published, best = (
         math.sqrt(float(np.mean((each - truth) ** 2))) for each in (answer, summed, plain)
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive import Engine, MeasuredBlocks, PredictiveErrors
+from dphist.inference.predictive import MeasuredBlocks, PredictiveErrors
+from dphist.inference.predictive.halved import Halved
+from dphist.inference.predictive.law import Law
+from dphist.inference.predictive.learning import _learned
 from dphist.mechanisms import AdaptiveTree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
@@ -32,8 +34,12 @@ def _tree(cells: np.ndarray, noise: float, measured: int, seed: int = 1) -> Meas
     )
 
 
+def _law(tree: MeasuredTree, *, wary: bool) -> Law:
+    return _learned(Halved.of_tree(tree), 1.1, doubt=0.2, wary=wary).law
+
+
 def _inside(tree: MeasuredTree, *, wary: bool) -> np.ndarray:
-    return replace(Engine.of_tree(tree), wary=wary)._posterior[4]
+    return _law(tree, wary=wary).uneven
 
 
 def test_noise_that_tells_nothing_is_not_taken_for_evenness():
@@ -68,8 +74,8 @@ def test_cells_of_a_hidden_comb_hold():
     for seed in range(3):
         made = run(AdaptiveTree(estimator="averaged"), counts, "0.1", seed=seed)
         errors = cast(PredictiveErrors, made.errors)
-        bold = SimpleNamespace(engine=replace(errors.engine, wary=False))
-        for each in (replace(errors, measured=cast(MeasuredBlocks, bold)), errors):
+        bold = _law(cast(MeasuredBlocks, errors.measured).tree, wary=False)
+        for each in (replace(errors, law=bold), errors):
             bounds = each.interval(asked, made.counts, 0.95)
             held.append(float(((bounds.low <= counts) & (counts <= bounds.high)).mean()))
     # Noise is larger than any cell: those that were measured look even. The law that goes by their number holds in 0.1.
@@ -80,4 +86,5 @@ def test_cells_of_a_hidden_comb_hold():
 def test_trees_are_wary_on_lines_alone():
     for shape, wary in (((256,), True), ((32, 32), False)):
         errors = cast(PredictiveErrors, run(AdaptiveTree(), np.full(shape, 9), 1, seed=1).errors)
-        assert errors.engine.wary == wary
+        blocks = cast(MeasuredBlocks, errors.measured)
+        assert (blocks.learned.law.uneven == _inside(blocks.tree, wary=wary)).all()

@@ -10,7 +10,8 @@ from attacking import stands
 
 from dphist.audit.neighbours import Pair
 from dphist.inference.guaranteed import PredictableTree
-from dphist.inference.predictive import Engine, PredictiveErrors
+from dphist.inference.predictive import PredictiveErrors
+from dphist.inference.predictive.learning import learned_of_tree
 from dphist.mechanisms.adaptivetree import AdaptiveTree, averaged, counts_of
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.spec import parse
@@ -313,14 +314,14 @@ def test_averaged_counts_read_the_same_measurements_and_are_no_worse():
 
 
 def test_averaging_leans_on_the_law_where_there_is_little_to_tell():
-    law = Engine.of_tree(AdaptiveTree().grow(open_counts(np.full(512, 40), "0.1", seed=1))[0])
-    little = Engine.of_tree(
+    law = learned_of_tree(AdaptiveTree().grow(open_counts(np.full(512, 40), "0.1", seed=1))[0]).law
+    little = learned_of_tree(
         AdaptiveTree().grow(open_counts(np.zeros(512, dtype=np.int64), "0.01", seed=1))[0]
-    )
-    assert law.deviations > 100 * little.deviations
-    for engine in (law, little):
-        moved = averaged(np.zeros(512), engine) / np.where(engine.counts > 0, engine.counts, 1.0)
-        assert np.allclose(moved[engine.counts > 0], moved[engine.counts > 0][0])
+    ).law
+    assert law.halved.deviations > 100 * little.halved.deviations
+    for each in (law, little):
+        moved = averaged(np.zeros(512), each) / np.where(each.counts > 0, each.counts, 1.0)
+        assert np.allclose(moved[each.counts > 0], moved[each.counts > 0][0])
     parts = [float((averaged(np.zeros(512), each) / each.counts).max()) for each in (law, little)]
     assert 0.6 < parts[0] < 0.8
     assert 0.98 < parts[1] <= 1.0
@@ -328,10 +329,10 @@ def test_averaging_leans_on_the_law_where_there_is_little_to_tell():
 
 def test_the_laws_cells_add_up_to_its_means_of_ranges():
     tree = AdaptiveTree().grow(open_counts(np.repeat([3, 90, 0, 7], 150), "0.1", seed=4))[0]
-    law = Engine.of_tree(tree)
+    law = learned_of_tree(tree).law
     low = np.array([[0], [13], [250], [599]])
     high = np.array([[600], [490], [251], [600]])
-    means = law.ask(low, high)[0]
+    means = law.ask(low, high).mean
     sums = np.concatenate([[0.0], np.cumsum(law.counts)])
     assert np.allclose(means, sums[high[:, 0]] - sums[low[:, 0]], rtol=1e-9, atol=1e-6)
 

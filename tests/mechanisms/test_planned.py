@@ -9,7 +9,7 @@ import pytest
 from attacking import stands
 
 from dphist.audit.neighbours import worst_pairs
-from dphist.inference.predictive import Engine
+from dphist.inference.predictive.learning import learned_of_tree
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
@@ -213,7 +213,7 @@ def test_intervals_of_planes_looked_at_step_by_step_allow_for_larger_blocks():
     wider = []
     for records in (1000, 100_000):
         tree, _ = grow_boxes(open_counts(_clusters((64, 64), records), "0.1", seed=4), near=True)
-        wider.append(Engine.of_tree(tree, near=True).overlap / Engine.of_tree(tree).overlap)
+        wider.append(learned_of_tree(tree, near=True).law.overlap / learned_of_tree(tree).law.overlap)
     assert 1.0 < wider[1] < 1.1 < wider[0]
 
 

@@ -19,6 +19,8 @@ from dphist.inference.estimate import laplace_if_bare
 from dphist.inference.linear.boxes import Cuts
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import MeasuredBlocks, MeasuredCells
+from dphist.inference.predictive.law import Law, size_classes_of
+from dphist.kernels.predictive.passes import size_classes
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
 from dphist.model.domain import Domain
 from dphist.model.exact import fraction
@@ -350,6 +352,35 @@ def _read_measured(told: Any, store: Store, place: Place, made: Made) -> Measure
     return MeasuredCells(values, _read_law(told["law"], store, place, made), total)
 
 
+_OF_LAW = ("lean", "slope", "rest", "uneven", "caution")
+
+
+def _write_predictive(law: Law, store: Sink, place: Place, model: Any) -> dict[str, Any]:
+    numbers = {name: float(getattr(law, name)) for name in ("alike", "doubt", "doubted_from", "overlap")}
+    # The three of every split are rounded to fewer digits (`Law.of`), so that these bytes hold them.
+    halves = {name: store.put(getattr(law, name).astype(np.float32)) for name in _OF_LAW[:3]}
+    return {**halves, **{name: store.put(getattr(law, name)) for name in _OF_LAW[3:]}, **numbers}
+
+
+def _read_predictive(told: Any, store: Store, place: Place, made: Made) -> Law:
+    halved = made["measured"].halved
+    arrays: dict[str, Any] = {name: np.asarray(store.get(told[name]), np.float64) for name in _OF_LAW}
+    numbers: dict[str, Any] = {name: told[name] for name in ("alike", "doubt", "doubted_from", "overlap")}
+    law = Law(halved, **arrays, **numbers)
+    classes = int(size_classes(halved.size[:1])[0]) + 1
+    if (
+        not law.lean.shape == law.slope.shape == law.rest.shape == (halved.splits.size + 1,)
+        or law.uneven.shape != (classes,)
+        or law.caution.shape != (size_classes_of(halved.shape),)
+        or not all(bool(np.isfinite(each).all()) for each in arrays.values())
+        or not all(bool((arrays[name] >= 0.0).all()) for name in _OF_LAW[1:])
+        or bool((law.slope > 1.0).any())
+        or any(type(each) is not float or not 0.0 <= each < math.inf for each in numbers.values())
+    ):
+        raise ValueError("not a law of these cells")
+    return law
+
+
 def labels_fit(labels: NDArray[Any], parts: int, cells: int) -> bool:
     """Whether there is a part's number for every cell."""
     return bool(labels.shape == (cells,) and ((labels >= 0) & (labels < parts)).all())
@@ -370,4 +401,4 @@ COUNTS, LAW = Field(write_counts, read_counts), Field(_write_law, _read_law)
 PIECES, TREE = Field(_write_pieces, _read_pieces), Field(_write_tree, _read_tree)
 CUTS, WAVELET_AXES = Field(_write_cuts, _read_cuts), Field(_write_axes, _read_axes)
 MEASURED, LENGTHS = Field(_write_measured, _read_measured), several(WHOLE)
-TOLD = optional(_named(TEXT, ANY))
+PREDICTIVE = Field(_write_predictive, _read_predictive)

@@ -38,8 +38,8 @@ from dphist.inference.fields import (
     MISFITS,
     NUMBER,
     PIECES,
+    PREDICTIVE,
     TEXT,
-    TOLD,
     TREE,
     WAVELET_AXES,
     WHOLE,
@@ -50,12 +50,13 @@ from dphist.inference.fields import (
     Sink,
     Store,
     labels_fit,
+    optional,
     read_counts,
     several,
     sizes_fit,
     write_counts,
 )  # fmt: skip
-from dphist.inference.linear.boxes import LeafNoise, ProjectedNoise
+from dphist.inference.linear.boxes import LeafNoise
 from dphist.inference.linear.dense import DenseNoise
 from dphist.inference.linear.groups import BucketNoise, CellBound
 from dphist.inference.linear.prefixes import PrefixNoise
@@ -70,7 +71,7 @@ from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.published import ResidualNoise, StagedNoise
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel
-from dphist.inference.trees import TreeNoise, UnprojectedNoise
+from dphist.inference.trees import TreeNoise
 
 FloatArray = NDArray[np.float64]
 
@@ -91,6 +92,13 @@ class Kind:
     make: Callable[..., Any]
     fields: Mapping[str, Field]
     check: Callable[[Any, Place], bool] | None = None
+
+
+def settled(model: Any) -> Any:
+    """The same with all that is fitted or learned when it is first asked."""
+    if isinstance(model, LaterModel):
+        return model.later.fitted
+    return model.settled if isinstance(model, PredictiveErrors) else model
 
 
 def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:
@@ -116,9 +124,7 @@ def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:
         >>> write(noise, OneNumber(), Place((4,)))
         {'model': 'independent', 'law': {'kind': 'laplace', 'size': '3/2'}, 'method': 'exact', 'exact': True}
     """
-    if isinstance(model, LaterModel):
-        # Fitted when it is first read, and this is where.
-        model = model.later.fitted
+    model = settled(model)
     name = _NAMES.get(type(model))
     if name is None:
         raise MechanismError(
@@ -206,10 +212,6 @@ def _whole_row(place: Place, made: Made) -> Place:
 
 
 _PARTS = Field(_write_parts, _read_parts)
-_CUTS = {
-    "cuts": CUTS, "pull": FLOATS, "cell_scale": NUMBER, "leaf_scale": NUMBER,
-    "gaussian": FLAG, "method": TEXT,
-}  # fmt: skip
 
 KINDS: dict[str, Kind] = {
     "independent": Kind(IndependentNoise, {"law": LAW, "method": TEXT, "exact": FLAG}),
@@ -226,12 +228,18 @@ KINDS: dict[str, Kind] = {
             model.shape == place.shape and labels_fit(model.labels, len(model.scales), place.size)
         ),
     ),
-    "tree": Kind(TreeNoise, {"tree": TREE, "method": TEXT, "fixed": FLAG}),
-    "unprojected tree": Kind(UnprojectedNoise, {"tree": TREE, "method": TEXT, "fixed": FLAG}),
-    "leaves": Kind(LeafNoise, _CUTS, lambda model, place: len(model.pull) == len(model.cuts.leaves)),
-    "projected leaves": Kind(
-        ProjectedNoise,
-        {**_CUTS, "centre": CELLS},
+    "tree": Kind(TreeNoise, {"tree": TREE, "method": TEXT, "fixed": FLAG, "projected": FLAG}),
+    "leaves": Kind(
+        LeafNoise,
+        {
+            "cuts": CUTS,
+            "pull": FLOATS,
+            "cell_scale": NUMBER,
+            "leaf_scale": NUMBER,
+            "gaussian": FLAG,
+            "method": TEXT,
+            "centre": optional(CELLS),
+        },
         lambda model, place: len(model.pull) == len(model.cuts.leaves),
     ),
     "dense": Kind(
@@ -287,8 +295,13 @@ KINDS: dict[str, Kind] = {
             "counts": COUNTS,
             "pruned": FLAG,
             "divided": FLAG,
-            "told": TOLD,
+            "law": PREDICTIVE,
+            "departures": optional(FLOATS),
         },
+        lambda model, place: (
+            (model.counts is None) == (model.departures is None)
+            and (model.counts is None or model.departures.shape == model.law.caution.shape)
+        ),
     ),
     "parts": Kind(
         PartErrors,

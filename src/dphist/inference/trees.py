@@ -19,6 +19,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+_GIVEN_THE_TREE = "exact, given the tree: noise of its least squares; what it spread evenly is not covered"
+
+
 @dataclass(frozen=True, eq=False)
 class TreeNoise(NoiseErrors):
     """The noise of any range under tree least squares, exactly: (HᵀΣ⁻¹H)⁻¹ read off along the range's edges.
@@ -33,6 +36,23 @@ class TreeNoise(NoiseErrors):
     )
     fixed: bool = False
     """Whether the tree is the same for all data, down to the cells: then its least squares is a theorem."""
+    projected: bool = False
+    """Whether the tree was grown on its own noise, or its counts projected: intervals stand on plain least squares."""
+
+    @property
+    def short(self) -> str:  # type: ignore[override]  # hangs on what was done
+        """What is said of intervals."""
+        return _GIVEN_THE_TREE if self.projected else NoiseErrors.short
+
+    @cached_property
+    def centre(self) -> FloatArray | None:  # type: ignore[override]  # worked out when first asked for
+        """Counts of plain least squares, before anything was projected."""
+        return self.tree.cells(self.tree.least_squares()) if self.projected else None
+
+    def leaves(self) -> tuple[IntArray, IntArray]:
+        """Bounds of the boxes that were not cut."""
+        ends = self.tree.leaves
+        return self.tree.low[ends], self.tree.high[ends]
 
     @property
     def theorem(self) -> bool:
@@ -61,20 +81,3 @@ class TreeNoise(NoiseErrors):
             return Spread(variance, np.zeros(variance.shape))
         # One draw cannot carry more than the whole variance, whatever the bound says.
         return Spread(variance, np.minimum(largest, np.sqrt(variance / 2)))
-
-
-@dataclass(frozen=True, eq=False)
-class UnprojectedNoise(TreeNoise):
-    """The same, for a tree that was grown on its own noise, or projected: intervals stand on plain least squares."""
-
-    short = "exact, given the tree: noise of its least squares; what it spread evenly is not covered"
-
-    @cached_property
-    def centre(self) -> FloatArray:  # type: ignore[override]  # worked out when first asked for
-        """Counts of plain least squares, before anything was projected."""
-        return self.tree.cells(self.tree.least_squares())
-
-    def leaves(self) -> tuple[IntArray, IntArray]:
-        """Bounds of the boxes that were not cut."""
-        ends = self.tree.leaves
-        return self.tree.low[ends], self.tree.high[ends]

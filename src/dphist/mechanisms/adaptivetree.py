@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive import Engine, MeasuredBlocks, PredictiveErrors
+from dphist.inference.predictive import MeasuredBlocks, PredictiveErrors
+from dphist.inference.predictive.law import Law
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
@@ -174,7 +175,7 @@ class AdaptiveTree:
             if near and data.size <= _LARGEST_LEANED:
                 from dphist.inference.predictive.leaning import leaned
 
-                counts = leaned(errors.engine, counts)
+                counts = leaned(errors.measured.learned, counts)
             if self.hills and len(data.shape) == 2:
                 from dphist.inference.neighbours.hills import with_hills
 
@@ -186,7 +187,7 @@ class AdaptiveTree:
         counts = counts_of(tree)
         if ordered_line(data):
             if self.estimator == "averaged" and 1 < len(tree) <= _MOST_AVERAGED:
-                counts = averaged(counts, errors.engine)
+                counts = averaged(counts, errors.measured.learned.law)
             from dphist.inference.neighbours.smoothing import smoothed_so_far
 
             counts, heard = smoothed_so_far(tree, counts)
@@ -316,9 +317,9 @@ def counts_of(tree: MeasuredTree) -> FloatArray:
     return tree.cells(tree.nonnegative(shrink=CONSTANTS.shrink))
 
 
-def averaged(counts: FloatArray, law: Engine) -> FloatArray:
+def averaged(counts: FloatArray, law: Law) -> FloatArray:
     """A mean of some counts and of what the law expects of every cell, the more the law's the less there is to tell."""
-    seen = law.deviations
+    seen = law.halved.deviations
     part = 1.0 - CONSTANTS.totals * (seen / (seen + CONSTANTS.little) if math.isfinite(seen) else 1.0)
     return np.asarray(counts + part * (law.counts - counts), dtype=np.float64)
 

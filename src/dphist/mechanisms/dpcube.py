@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.linear.boxes import Cuts, LeafNoise, ProjectedNoise
+from dphist.inference.linear.boxes import Cuts, LeafNoise
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
 from dphist.kernels.paint import paint_boxes
@@ -142,7 +142,7 @@ class DPCube:
         if self.estimator != "nonnegative":
             return Estimate(counts, LeafNoise(tree, pull, float(cells.scale), *known, _APPROXIMATE))
         method = _APPROXIMATE + "; standing on the estimate before negative counts were removed"
-        errors = ProjectedNoise(tree, pull, float(cells.scale), *known, method, counts)
+        errors = LeafNoise(tree, pull, float(cells.scale), *known, method, counts)
         measured = _measured(tree, cells, leaves)
         return Estimate(measured.cells(measured.nonnegative()), errors)
 

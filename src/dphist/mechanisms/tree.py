@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.trees import TreeNoise, UnprojectedNoise
+from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.options import Most, checked
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.mechanisms.trees.shares import (
@@ -257,7 +257,6 @@ def _flat(answers: list[Noisy]) -> tuple[FloatArray, FloatArray]:
 
 def _reconcile(tree: MeasuredTree, nonnegative: bool, fixed: bool = False) -> Estimate:
     totals = tree.nonnegative() if nonnegative else tree.least_squares()
-    noise = UnprojectedNoise if nonnegative else TreeNoise
     # Of a tree that is the same for all data nothing is off but noise.
     method = "exact variance of the tree's least squares" if fixed else TreeNoise.method
-    return Estimate(tree.cells(totals), noise(tree, method, fixed))
+    return Estimate(tree.cells(totals), TreeNoise(tree, method, fixed, nonnegative))

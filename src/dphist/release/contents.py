@@ -19,7 +19,6 @@ from dphist.errors import TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.published import TableEstimate
-from dphist.kernels.compile import expect_much
 from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
@@ -29,7 +28,7 @@ from dphist.model.workload import Workload
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.cells.cells import LARGEST_ARRAY, fitting
 from dphist.release.guarantee import Guarantee, Receipt
-from dphist.release.held import FEWEST, Story, read
+from dphist.release.held import Story, read
 from dphist.release.maker import Deferred, Maker, WhenAsked
 from dphist.release.written import Pair, WrittenBounds
 
@@ -131,16 +130,9 @@ class Contents:
     @cached_property
     def _estimate(self) -> Any:
         """The estimate, for its errors: what the file says it is, or what a replay gives."""
-        if len(self.domain.shape) > 1:
-            # Boxes of many cells are halved again for every answer.
-            self._expect_much()
         if self._story is not None:
             return read(self._story, self.domain, self.cells, self.note)
         return self._replay()
-
-    def _expect_much(self) -> None:
-        if self.cells.form == "dense" and self.cells.numbers.size >= FEWEST:
-            expect_much()
 
     @cached_property
     def _unpolished(self) -> DenseCells:

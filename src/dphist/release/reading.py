@@ -174,7 +174,9 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         description["estimate"],
         *(entry["column"] for entry in description["transcript"] if "column" in entry),
     }
-    columns = {name: _numbers(file, name) for name in sorted(wanted)}
+    columns = _Columns(file)
+    for name in sorted(wanted):
+        columns[name] = _numbers(file, name)
     numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
     cells: Cells
     if tables is None:
@@ -202,6 +204,18 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     if "measures" in description:
         release = _with_sums(description["measures"], release)
     return _telling(_made(release, description["maker"]), description["model"], columns)
+
+
+class _Columns(dict[str, NDArray[Any]]):
+    """Columns of numbers, each read when it is first looked at."""
+
+    def __init__(self, file: pyarrow.parquet.ParquetFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def __missing__(self, name: str) -> NDArray[Any]:
+        self[name] = _numbers(self._file, name)
+        return self[name]
 
 
 def _deferred(described: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ class LeafNoise(NoiseErrors):
     """The scale of every leaf's total."""
     gaussian: bool
     method: str
+    centre: FloatArray | None = None
+    """Unbiased numbers before the estimate was made non-negative: what intervals stand on."""
 
     def leaves(self) -> tuple[IntArray, IntArray]:
         """Bounds of the boxes that were counted."""
@@ -70,10 +72,3 @@ class LeafNoise(NoiseErrors):
             *(np.ascontiguousarray(workload.low), np.ascontiguousarray(workload.high)),
         )
         return Spread(variance, np.zeros(largest.shape) if self.gaussian else largest)
-
-
-@dataclass(frozen=True, eq=False)
-class ProjectedNoise(LeafNoise):
-    """The same for an estimate that was made non-negative: intervals stand on the unbiased numbers before that."""
-
-    centre: FloatArray = field()  # no default, though there is one above

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,14 +12,15 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import CALIBRATED, Interval, Words, shared_confidence
 from dphist.inference.intervals import joint_deviations, normal_quantile
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive.engine import Engine
-from dphist.inference.predictive.trials import size_classes
+from dphist.inference.predictive.halved import Halved
+from dphist.inference.predictive.law import Law, Said
 from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 
 if TYPE_CHECKING:
     from dphist.inference.guaranteed import Theorem
+    from dphist.inference.predictive.learning import Learned
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -56,8 +56,13 @@ class Measurements(Protocol):
     """What was measured, as far as intervals need it."""
 
     @property
-    def engine(self) -> Engine:
-        """The predictive law of the true counts."""
+    def halved(self) -> Halved:
+        """As a binary tree."""
+        ...
+
+    @property
+    def learned(self) -> Learned:
+        """The predictive law of the true counts, and what it was learned from."""
         ...
 
     @property
@@ -80,10 +85,23 @@ class MeasuredCells:
     law: NoiseLaw
     total: tuple[float, float] | None = None
 
+    @property
+    def _variance(self) -> float:
+        """That of the whole numbers that are drawn: at a large ε most noise is 0, and sums are next to exact."""
+        return max(self.law.drawn_variance, NEXT_TO_EXACT)
+
     @cached_property
-    def engine(self) -> Engine:
-        """The law, by the whole numbers that are drawn: at a large ε most noise is 0, and sums are next to exact."""
-        return Engine.of_cells(self.values, max(self.law.drawn_variance, NEXT_TO_EXACT), self.total)
+    def halved(self) -> Halved:
+        """A grid of cells, halved."""
+        return Halved.of_cells(self.values, self._variance, self.total)
+
+    @cached_property
+    def learned(self) -> Learned:
+        """Learned from all cells."""
+        # Loaded here, and below: who asks a file learns nothing.
+        from dphist.inference.predictive.learning import learned_of_cells
+
+        return learned_of_cells(self.values, self._variance, self.total)
 
     @cached_property
     def theorem(self) -> Theorem:
@@ -109,9 +127,16 @@ class MeasuredBlocks:
     levels: int = 0
 
     @cached_property
-    def engine(self) -> Engine:
-        """The law."""
-        return Engine.of_tree(self.tree, near=self.near)
+    def halved(self) -> Halved:
+        """Families, halved."""
+        return Halved.of_tree(self.tree)
+
+    @cached_property
+    def learned(self) -> Learned:
+        """Learned from all splits."""
+        from dphist.inference.predictive.learning import learned_of_tree
+
+        return learned_of_tree(self.tree, near=self.near)
 
     @cached_property
     def theorem(self) -> Theorem:
@@ -133,37 +158,41 @@ class PredictiveErrors:
         measured: What was measured.
         counts: The published cells, where sums of many of them may be biased: they were inferred one by one, or pruned.
         pruned: Whether they come of a tree whose splits and boxes were pruned.
-        told: What a file says was learned; believed where it fits.
         divided: Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures
             from it are then set beside what is unknown there as well.
+        law: The law; learned when first asked for if not given.
+        departures: How far published sums of blocks of 1, 2, 4 … cells are from the noisy ones; as the law.
     """
 
     measured: Measurements
     counts: FloatArray | None = None
     pruned: bool = False
-    told: Mapping[str, FloatArray] | None = None
     divided: bool = False
+    law: Law | None = None
+    departures: FloatArray | None = None
 
     @cached_property
-    def engine(self) -> Engine:
-        """The law."""
-        engine = self.measured.engine
-        if self.told is not None:
-            engine.believe(self.told)
-        return engine
+    def settled(self) -> PredictiveErrors:
+        """The same with all that is learned at hand: what a file holds."""
+        return self if self.law is not None else replace(self, law=self._law, departures=self._departures)
 
     @cached_property
-    def learned(self) -> dict[str, FloatArray]:
-        """All that intervals and answers were learned from what was measured, in few numbers."""
-        found = self.engine.learned
-        return found if self.counts is None else {**found, "departures": self._departures}
+    def _law(self) -> Law:
+        return self.measured.learned.law if self.law is None else self.law
+
+    @cached_property
+    def _departures(self) -> FloatArray | None:
+        if self.law is not None or self.counts is None:
+            return self.departures
+        return self.measured.learned.departures(self.counts, _INSIDE if self.divided else 0.0)
 
     @cached_property
     def blocks(self) -> IntArray | None:
         """Where the blocks of a line begin that were not divided, in order; None where cells have several axes."""
-        if len(self.engine.shape) != 1:
+        halved = self._law.halved
+        if len(halved.shape) != 1:
             return None
-        return np.sort(self.engine.low[self.engine.left < 0, 0]).astype(np.int64)
+        return np.sort(halved.low[halved.left < 0, 0]).astype(np.int64)
 
     def noisy_sums(self, workload: Workload) -> tuple[FloatArray, FloatArray] | None:
         """Sums of noisy cells with their variances; None where cells were not measured one by one."""
@@ -181,11 +210,9 @@ class PredictiveErrors:
     def variance(self, workload: Workload) -> FloatArray:
         """Give the law's variance of every box, widened."""
         low, high, starts = by_question(workload)
-        known, inner = self.engine.ask(low, high, None, starts)[1:]
-        if self.engine.doubt:
-            noise = self.engine.least_squares(low, high, None, starts)[1]
-            known = self.engine.hedged(known, noise, asked_cells(low, high, starts))
-        return (known + inner) * float(np.median(self.engine.caution))
+        said = self._law.ask(low, high, starts)
+        known = self._law.hedged(said.known, said.noise, asked_cells(low, high, starts))
+        return (known + said.inner) * float(np.median(self._law.caution))
 
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
         """Add up the published cells, or answer otherwise where sums of them are not to be trusted.
@@ -208,8 +235,8 @@ class PredictiveErrors:
             return summed
         if self.pruned:
             return self._unpruned(low, high, starts, cells, summed)
-        mean, known, inner, noisy, noise = self.engine.ask_both(low, high, starts)
-        promised = self.engine.caution_of(cells) * (self.engine.hedged(known, noise, cells) + inner)
+        mean, known, inner, noisy, noise = self._law.ask(low, high, starts)
+        promised = self._law.caution_of(cells) * (self._law.hedged(known, noise, cells) + inner)
         better = np.where(promised < noise, mean, noisy)
         departs = (noisy - summed) ** 2 > _FAR * noise
         return np.where((cells > 1.0) & (departs | self._biased(cells)), better, summed)
@@ -218,37 +245,26 @@ class PredictiveErrors:
         self, low: IntArray, high: IntArray, starts: IntArray | None, cells: FloatArray, summed: FloatArray
     ) -> FloatArray:
         """Plain least squares, none negative, where what is published departs from it too far."""
-        if self.engine.deviations < _ENOUGH:
+        if self._law.halved.deviations < _ENOUGH:
             return summed
+        _, _, inner, plain, noise = self._law.ask(low, high, starts)
         if self.divided:
-            _, _, inner, plain, noise = self.engine.ask_both(low, high, starts)
             noise = noise + _INSIDE * inner
-        else:
-            plain, noise = self.engine.least_squares(low, high, None, starts)
         departs = (plain - summed) ** 2 > _FAR * noise
         return np.where((cells > 1.0) & (departs | self._biased(cells)), np.maximum(plain, 0.0), summed)
 
     def _biased(self, cells: FloatArray) -> NDArray[np.bool_]:
         """Whether sums of so many cells may be biased by more than their noise."""
-        seen, most = self._departures, 0 if self.counts is None else self.counts.size
+        seen = np.zeros(0) if self._departures is None else self._departures
+        most = 0 if self.counts is None else self.counts.size
         part = cells[:, None] / np.minimum(2.0 ** np.arange(seen.size), most)
         bias = np.where(part <= _SAME_SIZE, np.minimum(part, 1.0) * seen, 0.0).max(axis=1)
         return np.asarray(bias > _BIASED, dtype=np.bool_)
 
-    @cached_property
-    def _departures(self) -> FloatArray:
-        """How far the published sums of blocks of 1, 2, 4 … cells are from the noisy ones: mean squares over noise."""
-        if self.counts is None:
-            return np.zeros(0)
-        said = None if self.told is None else self.told.get("departures")
-        if said is not None and said.shape == (size_classes(self.engine.shape),):
-            return said
-        return self.engine.departures(self.counts, _INSIDE if self.divided else 0.0)
-
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on what is published, and be off by its distance from the law's mean."""
         low, high, starts = by_question(workload)
-        return published, self.engine.ask(low, high, None, starts)[0] - published
+        return published, self._law.ask(low, high, starts).mean - published
 
     def interval(
         self,
@@ -292,7 +308,7 @@ class PredictiveErrors:
             return found
         # The law is surest where it takes what it sees for noise, and the worst of many cells is one where it should
         # not have. So on several attributes intervals reach beyond the noisy sums, which know of no law.
-        noisy, noise = self.engine.least_squares(boxes[0], boxes[1], None, boxes[2])
+        noisy, noise = self._law.ask(*boxes)[3:]
         low, high = whole_counts(noisy, _BEYOND * np.sqrt(noise))
         return Interval(np.minimum(found.low, low), np.maximum(found.high, high))
 
@@ -332,9 +348,7 @@ class PredictiveErrors:
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
     ) -> FloatArray:
         """Expected squared errors of published answers; question j has the boxes ``starts[j]`` to ``starts[j + 1]``."""
-        return self._squared(
-            self.engine.ask_both(low, high, starts), asked_cells(low, high, starts), published
-        )
+        return self._squared(self._law.ask(low, high, starts), asked_cells(low, high, starts), published)
 
     def run_of_cells(self, begin: int, end: int, published: FloatArray, confidence: float) -> Interval | None:
         """As `interval` of single cells, for a long run of them in C order.
@@ -348,20 +362,20 @@ class PredictiveErrors:
         Returns:
             The intervals; None where single cells must be asked about.
         """
-        said = self.engine.ask_run(begin, end)
+        said = self._law.ask_run(begin, end)
         if said is None:
             return None
         one = np.ones(1)
         deviation = np.sqrt(self._squared(said, one, published))
         return self.whole(published, deviation, np.broadcast_to(one, published.shape), confidence)
 
-    def _squared(self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray) -> FloatArray:
-        """Expected squared errors, by what `Engine.ask_both` says of questions about so many cells."""
+    def _squared(self, said: Said, cells: FloatArray, published: FloatArray) -> FloatArray:
+        """Expected squared errors, by what the law says of questions about so many cells."""
         mean, known, inner, plain, noise = said
-        caution = self.engine.caution_of(cells)
-        law = caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2
-        return self.engine.overlap * np.minimum(
-            law, _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2
+        believed = self._law.caution_of(cells) * (self._law.hedged(known, noise, cells) + inner)
+        return self._law.overlap * np.minimum(
+            believed + (mean - published) ** 2,
+            _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
         )
 
 

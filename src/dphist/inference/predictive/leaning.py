@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.predictive.engine import Engine
+from dphist.inference.predictive.learning import Learned
 from dphist.kernels.summed_area import box_sums
 
 FloatArray = NDArray[np.float64]
@@ -33,11 +33,11 @@ _MOST = 0.7
 _GRAIN = 1024.0
 
 
-def leaned(engine: Engine, counts: FloatArray) -> FloatArray:
+def leaned(learned: Learned, counts: FloatArray) -> FloatArray:
     """Move the counts of a tree's cells towards its law's mean.
 
     Args:
-        engine: The law of what was measured.
+        learned: The law of what was measured.
         counts: What was inferred from the same tree, a number for each cell.
 
     Returns:
@@ -46,24 +46,25 @@ def leaned(engine: Engine, counts: FloatArray) -> FloatArray:
     Example:
         >>> import numpy as np
         >>> from dphist.inference.measured import MeasuredTree
+        >>> from dphist.inference.predictive.learning import learned_of_tree
         >>> tree = MeasuredTree.of(
         ...     (2, 2), [-1, 0, 0], [[0, 0], [0, 0], [1, 0]], [[2, 2], [1, 2], [2, 2]], [90, 47, 43], [8, 8, 8]
         ... )
-        >>> leaned(Engine.of_tree(tree), tree.cells(tree.least_squares())).shape
+        >>> leaned(learned_of_tree(tree), tree.cells(tree.least_squares())).shape
         (2, 2)
     """
-    part = _MOST * (1.0 - engine.one_sided) ** 2
+    part = _MOST * (1.0 - learned.one_sided) ** 2
     if part * _GRAIN < 1.0:
         return counts
-    mean = engine.counts
-    part = round(part * _promising(engine, counts, mean) * _GRAIN) / _GRAIN
+    mean = learned.law.counts
+    part = round(part * _promising(learned, counts, mean) * _GRAIN) / _GRAIN
     return np.asarray(counts + part * (mean - counts), dtype=np.float64)
 
 
-def _promising(engine: Engine, counts: FloatArray, mean: FloatArray) -> float:
+def _promising(learned: Learned, counts: FloatArray, mean: FloatArray) -> float:
     """Which part of the way from the counts to the law's mean promises the least error, over boxes of every size."""
-    low, high, begins = engine.trials
-    _, known, _, plain, noise = engine.tried
+    (low, high), begins = learned.trials, learned.starts
+    _, known, _, plain, noise = learned.tried
     deviation = np.sqrt(noise)
     departs = (box_sums(np.ascontiguousarray(counts), low, high) - plain) / deviation
     moves = box_sums(np.ascontiguousarray(mean - counts), low, high) / deviation

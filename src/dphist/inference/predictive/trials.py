@@ -8,17 +8,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.predictive.law import size_classes_of
+
 IntArray = NDArray[np.int64]
 
 # Questions of one size class.
 _MOST = 384
 _FEWEST = 40
-
-
-def size_classes(shape: tuple[int, ...]) -> int:
-    """How many size classes a grid has."""
-    cells = math.prod(shape)
-    return math.ceil(math.log2(cells)) + 1 if cells > 1 else 1
 
 
 @lru_cache(maxsize=8)
@@ -30,7 +26,7 @@ def trial_boxes(shape: tuple[int, ...]) -> list[tuple[IntArray, IntArray]]:
     cells = math.prod(shape)
     sides = np.log2(np.array(shape, dtype=np.float64))
     trials = []
-    for k in range(size_classes(shape)):
+    for k in range(size_classes_of(shape)):
         count = int(min(_MOST, max(_FEWEST, 4 * cells // (1 << k))))
         wanted = np.minimum(k - 0.4 + 0.8 * _spread(count, 0), sides.sum())
         lengths = np.ones((count, len(shape)), dtype=np.int64)

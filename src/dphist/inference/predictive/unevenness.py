@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.predictive.sparse import sparse_unevenness
-from dphist.kernels.predictive.ways import CARRIED, FIRST, WAYS, levels, size_classes
+from dphist.kernels.predictive.passes import levels, size_classes
+from dphist.kernels.predictive.ways import CARRIED, FIRST, WAYS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -141,7 +142,7 @@ def _heard(
     typical = max(float(np.median(density[leaves])), 0.0)
     smallest = float(size[leaves].min())
     for level in levels(left):
-        node = level.start + np.flatnonzero((left[level] >= 0) & (size[level] <= smallest))
+        node = level[size[level] <= smallest]
         for child in (left[node], left[node] + 1):
             density[child], noise[child] = density[node], noise[node]
     heard = known & (density[splits.node] <= _AS_FULL * np.maximum(typical, noise[splits.node]))

@@ -1,8 +1,8 @@
 """Mean and variance of single cells, of which a file asks for every one: only nodes that hold the cell are visited.
 
 Above a cell only one side of every split has a slope, so Σ (β_l − β_r)²·rest is a sum along its path. Per unit of slope
-it is V(child) = rest(parent) + γ²·V(parent), the same for all cells below, and worked out once from the root down. A
-cell then needs its leaf alone, and NumPy looks at all of them sooner than machine code at one after the other.
+it is V(child) = rest(parent) + γ²·V(parent), the same for all cells below, and worked out once from the root down
+(`path_variances`). A cell then needs its leaf alone.
 """
 
 from __future__ import annotations
@@ -14,36 +14,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel_with_twin
 from dphist.kernels.paint import paint_boxes
-from dphist.kernels.predictive import twins
-from dphist.kernels.predictive.inside_twins import shared_alone
+from dphist.kernels.predictive.inside import shared_alone
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
 
-
-@kernel_with_twin(twins.path_variances)
-def path_variances(left: IntArray, slope: FloatArray, rest: FloatArray, top: float) -> FloatArray:
-    """What a slope of one in each node adds to the variance, along the path from the root."""
-    along = np.zeros(left.size)
-    along[0] = top
-    # From the root down, not in the order of the nodes: halved families have children that stand before them.
-    waiting = np.empty(left.size, dtype=np.int64)
-    waiting[0] = 0
-    count = 1
-    while count > 0:
-        count -= 1
-        i = waiting[count]
-        c = left[i]
-        if c >= 0:
-            along[c] = rest[i] + slope[i] * slope[i] * along[i]
-            along[c + 1] = rest[i] + (1.0 - slope[i]) * (1.0 - slope[i]) * along[i]
-            waiting[count] = c
-            waiting[count + 1] = c + 1
-            count += 2
-    return along
+# Cells that are looked at together.
+_BLOCK = 1 << 18
 
 
 def painted_leaves(left: IntArray, low: ShortArray, high: ShortArray) -> ShortArray:
@@ -77,7 +56,7 @@ class Cells:
     low: ShortArray
     high: ShortArray
     cells: IntArray
-    at: IntArray
+    at: NDArray[np.integer]
 
     @cached_property
     def share(self) -> FloatArray:
@@ -87,14 +66,17 @@ class Cells:
             share /= (self.high[:, axis] - self.low[:, axis])[self.at]
         return share
 
-    def ask(
-        self, mean: FloatArray, along: FloatArray, variance: FloatArray, unevenness: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mean and variance of the cells, as `ask_boxes` gives them for boxes of one cell."""
-        share, at, cells, inner = self.share, self.at, self.cells, np.zeros(len(self.cells))
-        cut = np.flatnonzero(share < 1.0) if unevenness.size else np.zeros(0, dtype=np.int64)
-        if cut.size:
-            boxes = cells[cut], cells[cut] + 1
-            shared = shared_alone(at[cut], self.low, self.high, *boxes, mean, variance, unevenness)
-            inner[cut] = np.maximum(shared, 0.0)
-        return share * mean[at], share * share * along[at], inner
+    def ask(self, mean: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the cells by one law, as `ask_boxes` gives them for boxes of one cell."""
+        return self.share * mean[self.at], self.share * self.share * along[self.at]
+
+    def inside(self, mean: FloatArray, variance: FloatArray, unevenness: FloatArray) -> FloatArray:
+        """What stays unknown of cells whose leaf has several."""
+        inner = np.zeros(len(self.cells))
+        cut = np.flatnonzero(self.share < 1.0)
+        for start in range(0, cut.size, _BLOCK):
+            some = cut[start : start + _BLOCK]
+            leaf, boxes = self.at[some].astype(np.int64), (self.cells[some], self.cells[some] + 1)
+            shared = shared_alone(leaf, self.low, self.high, *boxes, mean, variance, unevenness)
+            inner[some] = np.maximum(shared, 0.0)
+        return inner

@@ -1,8 +1,8 @@
 """Any measured tree as a binary one: families are halved by position, so every split is a left and a right part.
 
-Node i's children are ``left[i]`` and ``left[i] + 1`` (−1 for a leaf), parents come first. A node's ``low … high`` is
-the hull of its cells: half a family need not be a box, but what its hull lies in holds it, and what misses the hull
-misses it.
+Node i's children are ``left[i]`` and ``left[i] + 1`` (−1 for a leaf), parents come first, level by level. A node's
+``low … high`` is the hull of its cells: half a family need not be a box, but what its hull lies in holds it, and what
+misses the hull misses it.
 """
 
 from __future__ import annotations
@@ -10,59 +10,45 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_with_twin
-from dphist.kernels.predictive import twins
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
 
 
-@kernel
-def _part(members: IntArray, low: IntArray, high: IntArray, size: FloatArray) -> int:
-    """Order some boxes along the longest side of their hull on which they differ, in place; say where to halve them.
+def halve_cells(shape: IntArray) -> tuple[IntArray, ShortArray, ShortArray, IntArray]:
+    """Halve a grid along its longest side down to single cells: the first of the longest, the larger half first.
 
-    The place is a boundary between boxes that start apart, the one that parts the cells most evenly: halves of a grid
-    of boxes are grids of boxes.
+    Args:
+        shape: How many cells there are along each axis.
+
+    Returns:
+        ``left``, ``low``, ``high``, and for every leaf the flat number of its cell (−1 for inner nodes).
     """
-    count = members.size
-    axis = -1
-    longest = 0
-    for a in range(low.shape[1]):
-        least = low[members[0], a]
-        most = high[members[0], a]
-        apart = False
-        for m in members:
-            if low[m, a] != low[members[0], a]:
-                apart = True
-            least = min(least, low[m, a])
-            most = max(most, high[m, a])
-        if apart and most - least > longest:
-            longest = most - least
-            axis = a
-    if axis < 0:
-        return count // 2
-    place = np.empty(count, dtype=np.int64)
-    for j in range(count):
-        place[j] = low[members[j], axis]
-    order = np.argsort(place, kind="mergesort")
-    sorted_members = members[order]
-    total = 0.0
-    for j in range(count):
-        members[j] = sorted_members[j]
-        total += size[members[j]]
-    cut = 1
-    best = np.inf
-    before = 0.0
-    for j in range(1, count):
-        before += size[members[j - 1]]
-        if low[members[j], axis] != low[members[j - 1], axis] and abs(2.0 * before - total) < best:
-            best = abs(2.0 * before - total)
-            cut = j
-    return cut
+    low, high = np.zeros((1, shape.size), dtype=np.int32), shape.astype(np.int32)[None]
+    made, parts = 1, []
+    while len(low):
+        sides = high - low
+        axis = np.argmax(sides, axis=1)
+        length = sides[np.arange(len(low)), axis]
+        inner = np.flatnonzero(length > 1)
+        left, cell = (np.full(len(low), -1, dtype=np.int64) for _ in range(2))
+        left[inner] = made + 2 * np.arange(inner.size)
+        made += 2 * inner.size
+        alone = np.flatnonzero(length == 1)
+        flat = np.zeros(alone.size, dtype=np.int64)
+        for each in range(shape.size):
+            flat = flat * shape[each] + low[alone, each]
+        cell[alone] = flat
+        parts.append((left, low, high, cell))
+        middle = low[inner, axis[inner]] + (length[inner] + 1) // 2
+        low, high = np.repeat(low[inner], 2, axis=0), np.repeat(high[inner], 2, axis=0)
+        first = 2 * np.arange(inner.size)
+        high[first, axis[inner]] = middle
+        low[first + 1, axis[inner]] = middle
+    left, low, high, cell = (np.concatenate([part[which] for part in parts]) for which in range(4))
+    return left, low, high, cell
 
 
-@kernel_with_twin(twins.halve_families, cost=0.9)
 def halve_families(
     first: IntArray,
     last: IntArray,
@@ -74,104 +60,111 @@ def halve_families(
 ) -> tuple[IntArray, ShortArray, ShortArray, FloatArray, FloatArray, FloatArray]:
     """Halve every family until all splits are in two.
 
-    Returns ``left``, ``low``, ``high``, ``size``, ``value``, ``variance``. An only child is the same cells measured
-    once more: the two measurements become one.
+    Boxes of a family, or of what is left of one, are put in order along the longest side of their hull on which they
+    begin apart (the first such side). They are cut between boxes that begin apart, where the cells of both parts come
+    nearest to each other (the first such place); boxes that all begin at one place, at half their number.
+
+    An only child is the same cells measured once more: the two measurements become one.
+
+    Args:
+        first: The first child of each node, −1 for a leaf.
+        last: One past the last.
+        low: Where each node begins.
+        high: One past where it ends.
+        size: How many cells it has.
+        value: What was measured of it.
+        variance: With what variance; infinite where nothing was.
+
+    Returns:
+        ``left``, ``low``, ``high``, ``size``, ``value``, ``variance`` of the halved tree.
     """
-    nodes = first.size
-    axes = low.shape[1]
-    room = 2 * nodes + 1
-    left = np.full(room, -1, dtype=np.int64)
-    lows = np.empty((room, axes), dtype=np.int32)
-    highs = np.empty((room, axes), dtype=np.int32)
-    sizes = np.empty(room)
-    values = np.zeros(room)
-    variances = np.full(room, np.inf)
-    # What a binary node stands for: members[start:stop], of which a single one is a node of the tree itself.
-    members = np.arange(nodes)
-    start = np.empty(room, dtype=np.int64)
-    stop = np.empty(room, dtype=np.int64)
-    start[0] = 0
-    stop[0] = 1
-    made = 1
-    i = 0
-    while i < made:
-        for a in range(axes):
-            least = low[members[start[i]], a]
-            most = high[members[start[i]], a]
-            for j in range(start[i] + 1, stop[i]):
-                least = min(least, low[members[j], a])
-                most = max(most, high[members[j], a])
-            lows[i, a] = least
-            highs[i, a] = most
-        cells = 0.0
-        for j in range(start[i], stop[i]):
-            cells += size[members[j]]
-        sizes[i] = cells
-        lo, hi = start[i], stop[i]
-        if hi - lo == 1:
-            node = members[lo]
-            values[i] = value[node]
-            variances[i] = variance[node]
-            while first[node] >= 0 and last[node] - first[node] == 1:
-                node = first[node]
-                if np.isfinite(variance[node]):
-                    if np.isfinite(variances[i]):
-                        whole = variances[i] + variance[node]
-                        values[i] = (values[i] * variance[node] + value[node] * variances[i]) / whole
-                        variances[i] = variances[i] * variance[node] / whole
-                    else:
-                        values[i] = value[node]
-                        variances[i] = variance[node]
-            if first[node] < 0:
-                i += 1
-                continue
-            lo, hi = first[node], last[node]
-        cut = lo + _part(members[lo:hi], low, high, size)
-        left[i] = made
-        start[made], stop[made] = lo, cut
-        start[made + 1], stop[made + 1] = cut, hi
-        made += 2
-        i += 1
-    return left[:made], lows[:made], highs[:made], sizes[:made], values[:made], variances[:made]
+    members = np.arange(first.size)
+    start, stop = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+    made, parts = 1, []
+    while start.size:
+        place, heads = _places(start, stop)
+        mine = members[place]
+        lows, highs = np.minimum.reduceat(low[mine], heads), np.maximum.reduceat(high[mine], heads)
+        sizes = np.add.reduceat(size[mine], heads)
+        left = np.full(start.size, -1, dtype=np.int64)
+        values, variances = np.zeros(start.size), np.full(start.size, np.inf)
+        begin, end = start.copy(), stop.copy()
+        single = np.flatnonzero(stop - start == 1)
+        node = members[start[single]]
+        values[single], variances[single] = value[node], variance[node]
+        only = np.flatnonzero((first[node] >= 0) & (last[node] - first[node] == 1))
+        while only.size:
+            node[only] = first[node[only]]
+            _again(single[only], node[only], values, variances, value, variance)
+            only = only[(first[node[only]] >= 0) & (last[node[only]] - first[node[only]] == 1)]
+        begin[single], end[single] = first[node], last[node]
+        inner = np.flatnonzero(begin >= 0)
+        begin, end = begin[inner], end[inner]
+        cut = begin + _part(members, begin, end, low, high, size)
+        left[inner] = made + 2 * np.arange(inner.size)
+        made += 2 * inner.size
+        parts.append((left, lows.astype(np.int32), highs.astype(np.int32), sizes, values, variances))
+        start, stop = np.stack([begin, cut], axis=1).reshape(-1), np.stack([cut, end], axis=1).reshape(-1)
+    left, lows, highs, sizes, values, variances = (
+        np.concatenate([part[which] for part in parts]) for which in range(6)
+    )
+    return left, lows, highs, sizes, values, variances
 
 
-@kernel_with_twin(twins.halve_cells, cost=twins.halving_cost)
-def halve_cells(shape: IntArray) -> tuple[IntArray, ShortArray, ShortArray, IntArray]:
-    """Halve a grid along its longest side down to single cells.
+def _places(start: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
+    """All places of some ranges one after the other, and where each range begins in them."""
+    count = stop - start
+    heads = np.cumsum(count) - count
+    return np.arange(int(count.sum())) + np.repeat(start - heads, count), heads
 
-    Returns ``left``, ``low``, ``high``, and for every leaf the flat number of its cell (−1 for inner nodes).
-    """
-    axes = shape.size
-    total = 1
-    for a in range(axes):
-        total *= shape[a]
-    room = 2 * total - 1
-    left = np.full(room, -1, dtype=np.int64)
-    low = np.zeros((room, axes), dtype=np.int32)
-    high = np.empty((room, axes), dtype=np.int32)
-    cell = np.full(room, -1, dtype=np.int64)
-    for a in range(axes):
-        high[0, a] = shape[a]
-    made = 1
-    for i in range(room):
-        axis = 0
-        for a in range(1, axes):
-            if high[i, a] - low[i, a] > high[i, axis] - low[i, axis]:
-                axis = a
-        length = high[i, axis] - low[i, axis]
-        if length == 1:
-            flat = 0
-            for a in range(axes):
-                flat = flat * shape[a] + low[i, a]
-            cell[i] = flat
-            continue
-        left[i] = made
-        for side in range(2):
-            for a in range(axes):
-                low[made + side, a] = low[i, a]
-                high[made + side, a] = high[i, a]
-        middle = low[i, axis] + (length + 1) // 2
-        high[made, axis] = middle
-        low[made + 1, axis] = middle
-        made += 2
-    return left, low, high, cell
+
+def _again(
+    at: IntArray,
+    node: IntArray,
+    values: FloatArray,
+    variances: FloatArray,
+    value: FloatArray,
+    variance: FloatArray,
+) -> None:
+    """Join what was measured of an only child with what is known of the same cells."""
+    known = np.isfinite(variance[node])
+    at, node = at[known], node[known]
+    both = np.isfinite(variances[at])
+    i, n = at[both], node[both]
+    whole = variances[i] + variance[n]
+    values[i] = (values[i] * variance[n] + value[n] * variances[i]) / whole
+    variances[i] = variances[i] * variance[n] / whole
+    values[at[~both]], variances[at[~both]] = value[node[~both]], variance[node[~both]]
+
+
+def _part(
+    members: IntArray, begin: IntArray, end: IntArray, low: IntArray, high: IntArray, size: FloatArray
+) -> IntArray:
+    """Order the boxes of every range along its longest side, in place; say where to halve each."""
+    count = end - begin
+    if not count.size:
+        return count
+    place, heads = _places(begin, end)
+    group = np.repeat(np.arange(count.size), count)
+    mine = members[place]
+    lows = low[mine]
+    length = np.maximum.reduceat(high[mine], heads) - np.minimum.reduceat(lows, heads)
+    apart = np.logical_or.reduceat(lows != lows[heads][group], heads)
+    length = np.where(apart, length, 0)
+    axis = np.argmax(length, axis=1)
+    alike = length[np.arange(count.size), axis] <= 0
+    key = np.where(alike[group], 0, lows[np.arange(mine.size), axis[group]])
+    order = np.lexsort((key, group))
+    mine, key = mine[order], key[order]
+    members[place] = mine
+    sizes = size[mine]
+    total = np.add.reduceat(sizes, heads)
+    # Sizes are whole numbers, so running sums from the very start lose nothing.
+    before = np.cumsum(sizes) - sizes
+    before -= before[heads][group]
+    uneven = np.abs(2.0 * before - total[group])
+    possible = np.concatenate([[False], (key[1:] != key[:-1]) & (group[1:] == group[:-1])])
+    uneven[~possible] = np.inf
+    best = np.flatnonzero(uneven == np.minimum.reduceat(uneven, heads)[group])
+    cut = best[np.searchsorted(best, heads)] - heads
+    return np.where(alike, count // 2, np.maximum(cut, 1))

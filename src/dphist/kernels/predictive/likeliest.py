@@ -7,13 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_once_hot
-from dphist.kernels.special import ROOT_HALF
+from dphist.kernels.special import ROOT_HALF, each
 
 FloatArray = NDArray[np.float64]
 
 
-@kernel_once_hot(30.0)
 def likeliest_counts(
     published: FloatArray, deviation: FloatArray, deviations: float, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -23,32 +21,36 @@ def likeliest_counts(
     normal law's to both sides, for this confidence) have more than is needed; so the least likely at either end are
     dropped while enough is left. What the law has below zero counts as missed, though no count lies there: a reserve,
     as errors of what is nearly empty lie above.
+
+    Args:
+        published: The counts.
+        deviation: Of the error of each.
+        deviations: How many the normal law needs to either side.
+        confidence: How often the counts between the bounds are to hold.
+
+    Returns:
+        The bounds.
     """
-    low, high = np.empty(published.size), np.empty(published.size)
-    for i in range(published.size):
-        middle, spread = published[i], deviation[i]
-        nearest = max(np.rint(middle), 0.0)
-        first = max(min(np.rint(middle - deviations * spread), nearest), 0.0)
-        last = max(np.rint(middle + deviations * spread), nearest)
-        if spread > 0.0:
-            spare = _below(last + 0.5, middle, spread) - _below(first - 0.5, middle, spread) - confidence
-            while first < last:
-                top = _below(last + 0.5, middle, spread) - _below(last - 0.5, middle, spread)
-                bottom = _below(first + 0.5, middle, spread) - _below(first - 0.5, middle, spread)
-                if last > nearest and (top <= bottom or first >= nearest):
-                    if top > spare:
-                        break
-                    last, spare = last - 1.0, spare - top
-                else:
-                    if bottom > spare:
-                        break
-                    first, spare = first + 1.0, spare - bottom
-        # Rounding below zero leaves a zero with a sign.
-        low[i], high[i] = min(first, max(middle, 0.0)) + 0.0, max(last, middle) + 0.0
-    return low, high
+    nearest = np.maximum(np.rint(published), 0.0)
+    first = np.clip(np.rint(published - deviations * deviation), 0.0, nearest)
+    last = np.maximum(np.rint(published + deviations * deviation), nearest)
+    at = np.flatnonzero((deviation > 0.0) & (first < last))
 
+    def below(count: FloatArray) -> FloatArray:
+        return 0.5 * each(math.erfc, (published[at] - count) / deviation[at] * ROOT_HALF)
 
-@kernel
-def _below(count: float, middle: float, spread: float) -> float:
-    """What the law has below a count."""
-    return 0.5 * math.erfc((middle - count) / spread * ROOT_HALF)
+    spare = np.zeros(published.shape)
+    spare[at] = below(last[at] + 0.5) - below(first[at] - 0.5) - confidence
+    while at.size:
+        top = below(last[at] + 0.5) - below(last[at] - 0.5)
+        bottom = below(first[at] + 0.5) - below(first[at] - 0.5)
+        from_above = (last[at] > nearest[at]) & ((top <= bottom) | (first[at] >= nearest[at]))
+        share = np.where(from_above, top, bottom)
+        go = share <= spare[at]
+        at, from_above, share = at[go], from_above[go], share[go]
+        last[at] -= from_above
+        first[at] += ~from_above
+        spare[at] -= share
+        at = at[first[at] < last[at]]
+    # Rounding below zero leaves a zero with a sign.
+    return np.minimum(first, np.maximum(published, 0.0)) + 0.0, np.maximum(last, published)

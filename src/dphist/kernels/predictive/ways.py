@@ -1,26 +1,34 @@
-"""How totals divide, learned and weighed for many splits at once in NumPy; what each way means is said in `splits`.
+"""How a total divides in two: a prior learned from every measured split, and what stays unknown given the noisy parts.
 
-They are twins of the kernels of the same name, and serve trees of some ten thousand nodes while numba is not loaded.
-Elementary functions are Python's own, number by number: NumPy's differ from machine code's in the last bit, and which
-of the two has run must not show.
+A total t whose left part has a share f of the cells divides in one of these ways, numbered as `WAYS` are:
+
+- near even: the left part has mean t·f and variance (t²c² + t)·f(1 − f), for seven c² from 0 to 0.1;
+- uniform: anything from nothing to all;
+- one-sided: all on one side, on the left with probability f;
+- nearly one-sided: the rest on the other side is exponential, its mean two deviations of the noise.
+
+Given t, the left part was seen as z = v(b_l/v_l + (t − b_r)/v_r) with 1/v = 1/v_l + 1/v_r, where b, v are the best
+linear totals of the parts and their variances; each way then has a mean, a slope in t and a variance in closed form.
+How often each way occurs is learned by expectation–maximisation, size by size, larger sizes handing down what they
+learned (`learn_ways`).
+
+Everything here reads values that are already released. Arrays in, arrays out.
 """
 
 from __future__ import annotations
-
-import math
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.normal import ROOT_TWO_PI, scaled_tails
-from dphist.kernels.special import ROOT_HALF, each
+from dphist.kernels.predictive.passes import levels, size_classes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-ShortArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 
+_ROOT_HALF, _ROOT_TWO = 0.5**0.5, 2.0**0.5
+# Splits that are worked out together: their numbers stay near the processor.
+_BLOCK = 1 << 13
 # c² of the ways to divide; for the last three, what c² would give their variance.
 WAYS = (0.0, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 1.0 / 3.0, 1.0, 0.98)
 # Before anything was seen, exactly even is twice as likely as each other way.
@@ -35,32 +43,8 @@ SAMPLE = 1536
 VAGUE = 10.0
 
 
-def _sum(rows: FloatArray) -> FloatArray:
-    """Sums over the first axis, one after the other as a loop adds."""
-    return np.asarray(np.cumsum(rows, axis=0)[-1], dtype=np.float64)
-
-
-def size_classes(size: FloatArray) -> IntArray:
-    """The nearest powers of two: as `size_class`, for many."""
-    part, exponent = np.frexp(size)
-    return np.asarray(np.maximum(exponent - (part <= 0.75), 0), dtype=np.int64)
-
-
-def levels(left: IntArray) -> Iterator[slice]:
-    """The levels of a halved tree from the root down; children of neighbours are neighbours."""
-    start, stop = 0, 1
-    while start < stop:
-        yield slice(start, stop)
-        start, stop = stop, stop + 2 * int(np.count_nonzero(left[start:stop] >= 0))
-
-
-def learn_cost(left: IntArray, *others: FloatArray) -> float:
-    """About how many microseconds learning takes: a sample of every size is looked at, and there are few sizes."""
-    return 10_000.0 + 4.0 * min(left.size, 16 * SAMPLE)
-
-
 def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray) -> FloatArray:
-    """As the kernel of this name, a size class at a time."""
+    """How often each way to divide occurs, for every size class: by expectation–maximisation, largest sizes first."""
     inner = np.flatnonzero(left >= 0)
     # Small whole numbers are sorted in one pass.
     found = size_classes(size[inner]).astype(np.uint8)
@@ -69,7 +53,7 @@ def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: Float
     starts = np.searchsorted(found[order], np.arange(classes + 1))
     chances = np.empty((classes, len(WAYS)))
     prior = np.array(FIRST)
-    prior /= _sum(prior)
+    prior /= prior.sum()
     for this in range(classes - 1, -1, -1):
         # Every so many-th split of the class is looked at.
         mine = inner[order[starts[this] : starts[this + 1]]]
@@ -79,9 +63,9 @@ def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: Float
             evidence = _evidence(mine[every - 1 :: every], left, size, best, spread)
             for _ in range(ROUNDS):
                 weighted = evidence * weight
-                whole = _sum(weighted.T)
-                gathered = _sum(np.vstack([CARRIED * prior, weighted / whole[:, None]]))
-                weight = gathered / _sum(gathered)
+                whole = weighted.sum(axis=1)
+                gathered = CARRIED * prior + (weighted / whole[:, None]).sum(axis=0)
+                weight = gathered / gathered.sum()
         chances[this] = prior = weight
     return chances
 
@@ -94,84 +78,41 @@ def _evidence(
     c = left[chosen]
     seen, vague, _ = _views(total, best[c], spread[c], best[c + 1], spread[c + 1])
     logs, _ = _log_chances(total, size[c] / size[chosen], seen, vague)
-    return each(math.exp, logs - logs.max(axis=0)).T
+    return np.asarray(np.exp(logs - logs.max(axis=0)).T, dtype=np.float64)
 
 
 def infer_splits(
     left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray, chances: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """As the kernel of this name, level by level."""
+    """Mean and variance of every node's total; for every split the left part's slope in the total, and what is left.
+
+    Args:
+        left: The left child of every node, −1 for a leaf; the right one is the next.
+        size: How many cells each node has.
+        best: Best linear totals from below.
+        spread: Their variances.
+        chances: How often each way to divide occurs, by size class.
+
+    Returns:
+        ``mean``, ``variance``, ``slope``, ``rest``: given its parent's total t, the left part has mean
+        mean[left] + slope·(t − mean) and variance ``rest``.
+    """
     mean, variance, slope, rest = (np.zeros(left.size) for _ in range(4))
     with np.errstate(all="ignore"):
+        # The whole is not negative.
         mean[:1], variance[:1] = _cut_normal(best[:1], np.sqrt(spread[:1]), np.full(1, 1e30))
         for level in levels(left):
-            i = level.start + np.flatnonzero(left[level] >= 0)
-            _infer(i, left, size, best, spread, chances, mean, variance, slope, rest)
+            for start in range(0, level.size, _BLOCK):
+                i = level[start : start + _BLOCK]
+                c = left[i]
+                total = np.maximum(mean[i], 1e-9)
+                view = _views(total, best[c], spread[c], best[c + 1], spread[c + 1])
+                here = chances[size_classes(size[i])].T
+                mean[c], rest[i], slope[i] = _moments(total, size[c] / size[i], *view, here)
+                mean[c + 1] = total - mean[c]
+                variance[c] = slope[i] ** 2 * variance[i] + rest[i]
+                variance[c + 1] = (1.0 - slope[i]) ** 2 * variance[i] + rest[i]
     return mean, variance, slope, rest
-
-
-def boxes_cost(left: IntArray, low: IntArray, *others: FloatArray) -> float:
-    """About how many microseconds `infer_for_boxes` takes: what boxes cut, but never more than every split."""
-    nodes, axes = low.shape
-    cut = 3.0 if axes == 1 else float(nodes) ** (1.0 - 1.0 / axes)
-    return 2_000.0 + float(min(len(others[-1]) * 10.0 * cut, 3.4 * nodes))
-
-
-def infer_for_boxes(
-    left: IntArray,
-    low: ShortArray,
-    high: ShortArray,
-    size: FloatArray,
-    best: FloatArray,
-    spread: FloatArray,
-    chances: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
-    slope: FloatArray,
-    rest: FloatArray,
-    ready: BoolArray,
-    box_low: IntArray,
-    box_high: IntArray,
-) -> None:
-    """As the kernel of this name, level by level: whoever cuts a node has cut its parent."""
-    box, node = np.arange(len(box_low)), np.zeros(len(box_low), dtype=np.int64)
-    with np.errstate(all="ignore"):
-        while box.size:
-            lows, highs, one, two = low[node], high[node], box_low[box], box_high[box]
-            inside = ((one <= lows) & (two >= highs)).all(axis=1)
-            outside = ((one >= highs) | (two <= lows)).any(axis=1)
-            cut = np.flatnonzero(~inside & ~outside & (left[node] >= 0))
-            box, node = np.repeat(box[cut], 2), node[cut]
-            new = np.sort(node[~ready[node]])
-            new = new[np.append(new[1:] != new[:-1], True)] if new.size else new
-            _infer(new, left, size, best, spread, chances, mean, variance, slope, rest)
-            ready[new] = True
-            node = np.stack([left[node], left[node] + 1], axis=1).reshape(-1)
-
-
-def _infer(
-    i: IntArray,
-    left: IntArray,
-    size: FloatArray,
-    best: FloatArray,
-    spread: FloatArray,
-    chances: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
-    slope: FloatArray,
-    rest: FloatArray,
-) -> None:
-    """Work some splits out, none of them below another."""
-    if not i.size:
-        return
-    c = left[i]
-    total = np.maximum(mean[i], 1e-9)
-    view = _views(total, best[c], spread[c], best[c + 1], spread[c + 1])
-    here = chances[size_classes(size[i])].T
-    first, rest[i], slope[i] = _moments(total, size[c] / size[i], *view, here)
-    mean[c], mean[c + 1] = first, total - first
-    variance[c] = slope[i] ** 2 * variance[i] + rest[i]
-    variance[c + 1] = (1.0 - slope[i]) ** 2 * variance[i] + rest[i]
 
 
 def _views(
@@ -181,10 +122,12 @@ def _views(
     right_best: FloatArray,
     right_spread: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The left part as it was seen, given the total: value, variance, slope in the total."""
     both = left_spread + right_spread
     seen = (left_best * right_spread + (total - right_best) * left_spread) / both
     spread = left_spread / both * right_spread
     vague = (VAGUE * total) ** 2
+    # Nothing was seen: any view so vague says the same, and keeps the numbers in range.
     nothing = spread > vague
     return (
         np.where(nothing, 0.5 * total, seen),
@@ -194,17 +137,25 @@ def _views(
 
 
 def _tail_log(q: FloatArray) -> FloatArray:
+    """−q/2, but straight beyond three deviations: Laplace noise strays further than normal noise."""
     return np.where(q < 9.0, -0.5 * q, 4.5 - 3.0 * np.sqrt(q))
 
 
 def _exponential_log(x: FloatArray, spread: FloatArray, mean: FloatArray) -> FloatArray:
+    """Log density at x of an exponential of this mean under normal noise, times √(2π)."""
     deviation = np.sqrt(spread)
     t = deviation / mean - x / deviation
     far = t < -6.0
-    tail = np.ones(t.size)
-    tail[~far] = scaled_tails(t[~far])
-    logs = each(math.log, np.where(far, ROOT_TWO_PI / mean, tail * ROOT_TWO_PI / mean))
-    return np.where(far, 0.5 * spread / (mean * mean) - x / mean + logs, logs - 0.5 * x * x / spread)
+    tail = np.where(far, 1.0, scaled_tails(np.maximum(t, -6.0)))
+    logs = np.log(tail * ROOT_TWO_PI / mean)
+    return logs + np.where(far, 0.5 * spread / (mean * mean) - x / mean, -0.5 * x * x / spread)
+
+
+def _erfc(x: FloatArray) -> FloatArray:
+    """The complementary error function."""
+    far = np.abs(x)
+    tail = 2.0 * scaled_tails(far * _ROOT_TWO) * np.exp(-far * far)
+    return np.asarray(np.where(x < 0.0, 2.0 - tail, tail), dtype=np.float64)
 
 
 def _log_chances(
@@ -217,19 +168,17 @@ def _log_chances(
     gap = seen - total * share
     for k in range(NEAR):
         whole = spread + (total * total * WAYS[k] + total) * even
-        out[k] = _tail_log(gap * gap / whole) - 0.5 * each(math.log, whole)
-    inside = 0.5 * (
-        each(math.erfc, -(total - seen) / deviation * ROOT_HALF)
-        - each(math.erfc, seen / deviation * ROOT_HALF)
-    )
+        out[k] = _tail_log(gap * gap / whole) - 0.5 * np.log(whole)
+    inside = 0.5 * (_erfc(-(total - seen) / deviation * _ROOT_HALF) - _erfc(seen / deviation * _ROOT_HALF))
+    # A view far outside fits nothing well; under this way it fits like the noise at the nearer end.
     outside = np.maximum(np.maximum(-seen, seen - total), 0.0) / deviation
     floor = _tail_log(outside * outside) - 3.0
     out[NEAR] = np.maximum(
-        each(math.log, np.maximum(inside, 1e-300) * ROOT_TWO_PI / total),
-        floor + each(math.log, 1.0 / total),
+        np.log(np.maximum(inside, 1e-300) * ROOT_TWO_PI / total),
+        floor + np.log(1.0 / total),
     )
     exactly = _tail_log(seen * seen / spread), _tail_log((seen - total) ** 2 / spread)
-    out[NEAR + 1] = _either(*exactly, share) - each(math.log, deviation)
+    out[NEAR + 1] = _either(*exactly, share) - np.log(deviation)
     nearly = (
         _exponential_log(seen, spread, 2.0 * deviation),
         _exponential_log(total - seen, spread, 2.0 * deviation),
@@ -241,8 +190,8 @@ def _log_chances(
 def _either(none: FloatArray, whole: FloatArray, share: FloatArray) -> FloatArray:
     """Log likelihood of nothing or all being on the left, which has this share of the cells."""
     top = np.maximum(none, whole)
-    mixed = (1.0 - share) * each(math.exp, none - top) + share * each(math.exp, whole - top)
-    return top + each(math.log, mixed)
+    mixed = (1.0 - share) * np.exp(none - top) + share * np.exp(whole - top)
+    return top + np.log(mixed)
 
 
 def _moments(
@@ -255,9 +204,10 @@ def _moments(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean of the left part given the total, its variance, and its slope in the total."""
     logs, sides = _log_chances(total, share, seen, vague)
-    logs = here * each(math.exp, logs - logs.max(axis=0))
-    chances = logs / _sum(logs)
+    logs = here * np.exp(logs - logs.max(axis=0))
+    chances = logs / logs.sum(axis=0)
     deviation = np.sqrt(vague)
+    # Moments about a point near by: squares of large totals would drown the variance in rounding.
     near = np.minimum(np.maximum(seen, 0.0), total)
     sure, first, second, tilt = (np.zeros(total.size) for _ in range(4))
     for k in range(len(WAYS)):
@@ -279,7 +229,7 @@ def _moments(
                 low, low_v = _cut_normal(z - 0.5 * apart, apart, t)
                 other, other_v = _cut_normal(t - z - 0.5 * apart, apart, t)
             high = t - other
-            odds = each(math.exp, np.minimum(np.maximum(none - all_left, -600.0), 600.0))
+            odds = np.exp(np.minimum(np.maximum(none - all_left, -600.0), 600.0))
             d = s / (s + (1.0 - s) * odds)
             m = d * high + (1.0 - d) * low
             v = d * (other_v + (high - m) ** 2) + (1.0 - d) * (low_v + (low - m) ** 2)
@@ -311,9 +261,9 @@ def _cut_normal(centre: FloatArray, deviation: FloatArray, top: FloatArray) -> t
     mean[below], variance[below] = top[below] - rest, rest * rest
     at = np.flatnonzero(left & ~below)
     a, b, centre, deviation, top = a[at], b[at], centre[at], deviation[at], top[at]
-    mass = 0.5 * (each(math.erfc, a * ROOT_HALF) - each(math.erfc, b * ROOT_HALF))
-    at_a = each(math.exp, -0.5 * a * a) / ROOT_TWO_PI
-    at_b = each(math.exp, -0.5 * np.minimum(b * b, 700.0)) / ROOT_TWO_PI
+    mass = 0.5 * (_erfc(a * _ROOT_HALF) - _erfc(b * _ROOT_HALF))
+    at_a = np.exp(-0.5 * a * a) / ROOT_TWO_PI
+    at_b = np.exp(-0.5 * np.minimum(b * b, 700.0)) / ROOT_TWO_PI
     shift = (at_a - at_b) / mass
     shrink = 1.0 + (a * at_a - b * at_b) / mass - shift * shift
     mean[at] = np.minimum(np.maximum(centre + deviation * shift, 0.0), top)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.trees import UnprojectedNoise
+from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.trees.growing import Front
 
 IntArray = NDArray[np.int64]
@@ -69,4 +69,4 @@ def count(
 def reconciled(tree: MeasuredTree, method: str, *, nonnegative: bool) -> Estimate:
     """Reconcile all counts by least squares; spread the leaves over their cells."""
     totals = tree.nonnegative() if nonnegative else tree.least_squares()
-    return Estimate(tree.cells(totals), UnprojectedNoise(tree, method))
+    return Estimate(tree.cells(totals), TreeNoise(tree, method, projected=True))

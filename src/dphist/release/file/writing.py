@@ -28,7 +28,7 @@ from dphist.release.file import tables as tables_file
 from dphist.release.file.description import FORMAT, KEY, write_entry, write_guarantee
 from dphist.release.file.labels import label_fields, label_rows
 from dphist.release.file.readable import readable
-from dphist.release.held import written
+from dphist.release.held import Arrays, written
 from dphist.release.packed import pack
 from dphist.release.sums import sum_columns
 
@@ -157,20 +157,27 @@ def laid_out(
         description["measures"] = _described_sums(release)
     columns = {names["estimate"]: flat}
     more = {f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)}
-    description["model"] = told_model(release, columns | more)
+    description["model"], own = told_model(
+        release, columns | more, number_names(release.domain, "model")["model"]
+    )
     if isinstance(release.cells, TableCells):
         description |= tables_file.described(release.cells)
     return (
         description,
-        columns | sum_columns(release, taken_names(release)) | more,
+        columns | sum_columns(release, taken_names(release)) | more | own,
     )
 
 
-def told_model(release: Contents, columns: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """The model as the release's own file has it; else as it is."""
-    if release._story is not None:
-        return release._story.model
-    return written(release._estimate, release.domain, bool(release.polish), columns)
+def told_model(
+    release: Contents, columns: dict[str, NDArray[Any]], name: str | None = None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The model as the release's own file has it, else as it is; and the columns of its own."""
+    if (story := release._story) is not None:
+        named = (entry.get("column") for entry in story.model["arrays"])
+        return story.model, {each: story.columns[each] for each in named if each and each not in columns}
+    rows = next(iter(columns.values())).size if columns else 0
+    arrays = Arrays(columns, name, rows)
+    return written(release._estimate, release.domain, bool(release.polish), arrays), arrays.own
 
 
 def _equal(answer: NDArray[Any], flat: NDArray[Any]) -> bool:
@@ -215,7 +222,7 @@ def _described_sums(release: Contents) -> list[dict[str, Any]]:
             "maker": sums.release.maker.told(),
             "note": sums.release.note,
             "estimate": pack(sums.release.counts),
-            "model": told_model(sums.release, {}),
+            "model": told_model(sums.release, {})[0],
             "transcript": [
                 write_entry(entry, sums.release.budget) | {"data": pack(entry.answer)}
                 for entry in sums.release.transcript

@@ -1,4 +1,4 @@
-"""What stays unknown inside leaves that boxes cut, in NumPy and for many boxes at once: a part of `twins.ask_boxes`."""
+"""What stays unknown inside leaves that boxes cut, for many boxes at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.predictive.ways import size_classes
+from dphist.kernels.predictive.passes import size_classes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -28,7 +28,6 @@ def within(
     alike: float,
     box_low: IntArray,
     box_high: IntArray,
-    weight: FloatArray,
     asked: IntArray,
     questions: int,
 ) -> FloatArray:
@@ -58,7 +57,7 @@ def within(
         ]
     )
     twice = np.where(p == q, 1.0, 2.0)
-    parts = twice * weight[box[p]] * weight[box[q]] * shared
+    parts = twice * shared
     sums = np.maximum(np.bincount(asked[box[p]], parts, questions), 0.0)
     if alike > 0.0 and box.size:
         # Of every question and leaf, the root of what is unknown there; roots add up where all leaves err alike.
@@ -219,19 +218,7 @@ def _unsure(
     lengths: FloatArray, mean: FloatArray, variance: FloatArray, unevenness: FloatArray
 ) -> Iterator[FloatArray]:
     """How unsure every halving of some leaves is, one after the other; nothing where a leaf has no more."""
-    for halved, _, unsure in unsure_halvings(lengths, mean, variance, unevenness):
-        rest = np.zeros(len(lengths))
-        rest[halved] = unsure
-        yield rest
-
-
-def unsure_halvings(
-    lengths: FloatArray, mean: FloatArray, variance: FloatArray, unevenness: FloatArray
-) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
-    """One halving of some leaves after the other: which leaves have one, along which axis, and how unsure it is.
-
-    ``lengths`` and ``mean`` are written to.
-    """
+    mean = mean.copy()
     square = mean**2 + variance
     volume = np.ones(len(lengths))
     for axis in range(lengths.shape[1]):
@@ -243,30 +230,13 @@ def unsure_halvings(
         if not g.size:
             return
         rest = 0.25 * (square[g] * unevenness[size_classes(volume[g])] + mean[g])
-        yield g, longest[g], rest
+        unsure = np.zeros(len(lengths))
+        unsure[g] = rest
+        yield unsure
         mean[g] *= 0.5
         square[g] = 0.25 * square[g] + rest
         volume[g] *= 0.5
         lengths[g, longest[g]] *= 0.5
-
-
-def met_along(side: int, stages: int) -> tuple[FloatArray, FloatArray]:
-    """What each cell along a side of a leaf takes of its halves, halves of halves and so on.
-
-    Args:
-        side: How many cells there are.
-        stages: How many halvings are looked at, and one.
-
-    Returns:
-        Products and contrasts (see `_products`), for every cell one stage after the other.
-    """
-    place = np.arange(side, dtype=np.float64)
-    spans = np.stack([place, place + 1.0])
-    found = np.empty((2, side, stages))
-    for stage in range(stages):
-        intervals = np.full(side, 2.0**stage)
-        found[:, :, stage] = _products(np.full(side, float(side)) * 0.5**stage, intervals, spans)
-    return found[0].reshape(-1), found[1].reshape(-1)
 
 
 def _products(length: FloatArray, intervals: FloatArray, spans: FloatArray) -> tuple[FloatArray, FloatArray]:
