@@ -211,7 +211,7 @@ BREAKS = [
     (f"{PRODUCT}/sources/stray.py", "import dphist.errors", "Rows mean the same"),
     (
         f"{PRODUCT}/inference/tables/noise.py",
-        "import dphist.inference.neighbours.hills",
+        "import dphist.inference.neighbours",
         "Rooms of inference",
     ),
     (f"{PRODUCT}/inference/stray.py", "import dphist.errors", "Rooms of inference"),

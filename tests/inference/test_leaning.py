@@ -78,8 +78,8 @@ def test_the_release_says_what_was_read() -> None:
         assert np.array_equal(estimate.counts, expected)
     # A small part counts the records first, and those in no tall cell; the tree has the rest.
     trees: dict[Kind | None, AdaptiveTree] = {
-        "all_ranges": AdaptiveTree(estimator="averaged", hills=True),
-        None: AdaptiveTree(estimator="averaged", boxes=20.0, hills=True),
+        "all_ranges": AdaptiveTree(estimator="averaged"),
+        None: AdaptiveTree(estimator="averaged", boxes=20.0),
     }
     for asked, tree_for in trees.items():
         # Where nothing was announced a plane of this size has a tree only if it is not full.

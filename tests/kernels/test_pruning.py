@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dphist.inference.neighbours.fields import classify
+from dphist.inference.neighbours import classify
 from dphist.kernels.curve import hilbert_order
 from dphist.kernels.trees.passes import gather_up, hand_down
 from dphist.kernels.trees.pruning import mirror_threshold, prune

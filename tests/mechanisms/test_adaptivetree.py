@@ -39,7 +39,6 @@ def _prefix_error(estimate, counts):
 
 def test_it_conforms():
     check_mechanism(AdaptiveTree())
-    check_mechanism(AdaptiveTree(hills=True))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 9, 16, 100, 1000, 4096, 4097, 65_536])

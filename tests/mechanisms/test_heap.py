@@ -221,7 +221,7 @@ def test_a_wall_set_apart_is_far_closer_to_the_truth() -> None:
         return float(((workload.answer(made.counts) - truth) ** 2).mean())
 
     # Now and then the wall is not seen for noise: medians.
-    tree = np.median([error(AdaptiveTree(estimator="averaged", hills=True), seed) for seed in range(7)])
+    tree = np.median([error(AdaptiveTree(estimator="averaged"), seed) for seed in range(7)])
     assert np.median([error(Auto(), seed) for seed in range(7)]) < 0.6 * tree
 
 

@@ -243,23 +243,6 @@ def test_announced_boxes_of_several_planes_are_looked_at_under_epsilon_alone():
     assert under_rho.made_by.look.total != Look().total
 
 
-def test_ordered_tables_are_read_as_a_trend_and_categories_are_not():
-    """A week that repeats is found where values follow one another; the place of a category tells nothing."""
-    week = np.array([9.0, 10.0, 9.5, 9.0, 11.0, 4.0, 2.0])[np.arange(365) % 7]
-    counts = np.rint(np.outer(week, [30.0, 20.0])).astype(np.int64)
-    days, others = Ordinal("day", range(365)), Nominal("day", [f"d{day}" for day in range(365)])
-    kind = Nominal("kind", ["x", "y"])
-    off = {}
-    for name, first in (("ordered", days), ("not", others)):
-        found = []
-        for seed in range(6):
-            histogram = Histogram(Domain([first, kind]), counts)
-            estimate = run(Marginals(tables=((0,), (1,))), histogram, epsilon="1/50", seed=seed)
-            found.append(np.mean((estimate.counts.sum(axis=1) - counts.sum(axis=1)) ** 2))
-        off[name] = float(np.mean(found))
-    assert off["ordered"] < 0.7 * off["not"]
-
-
 def test_a_small_cube_that_was_measured_alone_is_off_by_no_more_than_its_noise():
     # Eight cells tell little of how far cells depart from tables of two attributes; they were off by twice the noise.
     squares = []

@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 from attacking import stands
 
-from dphist import Histogram, publish
 from dphist.kernels.levels.fit import denoise
-from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.posterior import Posterior
 from dphist.model.domain import Domain, Ordinal
-from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.gate import open_gate
-from dphist.private.noise import Keystream, Noise
 from dphist.testing import check_mechanism, run
 
 
@@ -89,7 +84,7 @@ def test_intervals_of_sums_are_never_beyond_what_the_noise_allows():
     workload = Workload.prefixes(domain)
     answers = workload.answer(estimate.counts)
     found = estimate.errors.interval(workload, answers, 0.95)
-    noisy = estimate.errors.engine.least_squares(workload.low, workload.high)[0]  # type: ignore[attr-defined]
+    noisy = estimate.errors.measured.learned.law.least_squares(workload.low, workload.high)[0]  # type: ignore[attr-defined]
     most = 1.96 * np.sqrt(1.2 * 2 * np.arange(1, 257) * 4 + (noisy - answers) ** 2)
     assert (found.high - answers <= most + 1).all()
     truth = workload.answer(counts)
@@ -104,7 +99,7 @@ def _error_of_ranges(counts, epsilon):
     for seed in range(4):
         estimate = run(Posterior(), counts, epsilon, seed=seed)
         added = workload.answer(estimate.counts)
-        noisy = estimate.errors.engine.least_squares(workload.low, workload.high)[0]  # type: ignore[attr-defined]
+        noisy = estimate.errors.measured.learned.law.least_squares(workload.low, workload.high)[0]  # type: ignore[attr-defined]
         three = (added, estimate.errors.answer(workload, added), noisy)
         squares.append([np.mean((each - truth) ** 2) for each in three])
     return np.sqrt(np.mean(squares, axis=0))
@@ -149,64 +144,3 @@ def test_finer_levels_join_where_counts_hardly_scatter():
     values = counts + np.rint(generator.laplace(0.0, 1 / 0.03, counts.size)).astype(np.int64)
     errors = [np.mean((denoise(values, 0.03, fine=fine).mean - counts) ** 2) for fine in (False, True)]
     assert errors[1] < 0.8 * errors[0]
-
-
-@pytest.mark.parametrize(
-    ("records", "asked", "words"),
-    [
-        (100_000, [1, 1024], "every cell was noised"),
-        (100, [1, 1, 1024], "records are few"),
-        (0, [1, 1], "next to nothing"),
-    ],
-)
-def test_records_are_counted_first_and_fewer_ask_for_more_of_their_total(records, asked, words):
-    # Fixed noise. One noise scale is a record: many, a hundred, and none of them.
-    counts = np.full(1024, records // 1024) + (np.arange(1024) < records % 1024)
-    noise, histogram = Noise(Keystream.for_tests(1)), Histogram(Domain([Ordinal("x", range(1024))]), counts)
-    right, transcript = open_gate(histogram, 1, Unit(), noise=noise)
-    found = Posterior(counted=True).estimate(right)
-    assert [np.size(entry.answer) for entry in transcript][: len(asked)] == asked
-    # Blocks of one step are disjoint: each path pays for what it was asked.
-    assert records == 0 or sum(entry.cost for entry in transcript) == 1
-    assert words in found.note
-
-
-def test_few_records_are_moved_to_their_total():
-    # A hundred among 1,024 cells at a noise scale of one: cells alone do not tell how many. Fixed noise.
-    counts = np.random.default_rng(3).multinomial(100, np.full(1024, 1 / 1024))
-    alone, told = (
-        [abs(run(Posterior(counted=counted), counts, 1, seed=seed).counts.sum() - 100) for seed in range(6)]
-        for counted in (False, True)
-    )
-    assert np.mean(told) < 0.75 * np.mean(alone)
-
-
-def test_a_level_above_the_total_is_lowered_and_a_tall_cell_is_not():
-    # 120 noise scales of records on 1,024 cells, whose noise alone adds up to 45. Fixed noise, of which four draws in
-    # sixteen raise the level; left there it would be 33, 36, 51 and 16 noise scales above the truth.
-    counts = np.random.default_rng(3).multinomial(12_000, np.full(1024, 1 / 1024))
-    seeds = (1, 6, 11, 15)
-    above = [
-        run(Posterior(counted=True), counts, "0.01", seed=seed).counts.sum() / 100 - 120 for seed in seeds
-    ]
-    assert max(above) < 40
-    assert np.mean(np.abs(above)) < 15
-    # Beside a tall cell it is lowered as well, and the cell stays: taken together they would keep 172 to 181 noise
-    # scales where there are 100, and the cell would be two below its own.
-    beside = np.random.default_rng(3).multinomial(10_000, np.full(1024, 1 / 1024))
-    beside[7] += 4_000
-    for seed in (6, 11, 16):
-        found = run(Posterior(counted=True), beside, "0.01", seed=seed).counts
-        assert found.sum() - found[7] < 15_000
-        assert abs(found[7] - 4_000) < 150
-
-
-def test_counted_spends_the_whole_budget_once_and_replays():
-    domain = Domain([Ordinal("x", range(1024))])
-    for records in (30_000, 60, 0):
-        counts = np.full(1024, records // 1024) + (np.arange(1024) < records % 1024)
-        release = publish(Histogram(domain, counts), epsilon=1, workload="cells")
-        release.verify()
-        assert isinstance(release.mechanism, Auto)
-        assert release.mechanism.chosen == Posterior(counted=True)
-        assert not np.isnan(release.answer(Workload.random(domain, 20, seed=1)).low).any()

@@ -60,25 +60,6 @@ class AdaptiveTreeConstants:
     """Of a full line under ρ blocks below so many noise scales are not split, and no others: two halves that look even
     say nothing of what they hold. On drawn lines 900 to 939 with 6 to 1,000 deviations a cell ranges so have 0.78 of
     the error of quarters, sixteenths and cells, 0.82 if all are split. [not measured]"""
-    gentle: float = 0.95
-    """With ``hills``, a line is gentle where smooth surfaces have so much of the evidence."""
-    calm: float = 8.0
-    """Then blocks below so many noise scales are not split; more could hide what repeats inside of them. With 12 a comb
-    of 16 with 2,000 noise scales on 1,024 cells had 3.0 times the error on cells and 1.9 on prefixes, with 8 and 6 none
-    of ten combs had more than 1.1; 14 gentle lines with 1,000 have 0.70, 0.73 and 0.77 of the error on ranges."""
-    calm_gaussian: float = 6.0
-    """The same under ρ, where levels are cheap, so that single cells would show what repeats. With 12, 8 and 6 a comb
-    of 16 on 1,024 cells with 600 deviations has 1.4, 1.3 and 1.02 times the error on cells; 14 gentle lines with 300
-    have 0.74, 0.75 and 0.78 of it on ranges."""
-    around: int = 5
-    """What a block holds is told by the mean of so many neighbours."""
-    tall: float = 6.0
-    """But one that holds so many noise scales more, four deviations, is split: without that a tall cell among decaying
-    ones was three times as far off."""
-    neighbours: int = 8
-    """So many of them, side by side, are measured once more together."""
-    telling: float = 16.0
-    """So many blocks of a level tell whether a line is gentle."""
     totals: float = 0.4
     """Of averaged counts, the part that handed-down totals have where there is much to tell; the law has the rest."""
     little: float = 100.0
@@ -104,9 +85,8 @@ class AdaptiveTree:
     that looks even: what their cells still hold of the budget measures them once more, together where that
     makes sense. Best linear unbiased totals follow in two passes; then every parent's total is handed down to its
     children, none below zero. Blocks that were measured together share their total by what each showed before, as
-    far as the evidence goes. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy. Counts of
-    an ordered one that look gentle are read so (`dphist.inference.neighbours.smoothing`). Where most cells of an
-    ordered one are full, its blocks are those of least noise (`dphist.mechanisms.trees.layout`).
+    far as the evidence goes. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy. Where most
+    cells of an ordered one are full, its blocks are those of least noise (`dphist.mechanisms.trees.layout`).
 
     Private because blocks of one level are disjoint, every cell pays for one measurement a level and for one last
     measurement with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were
@@ -130,10 +110,6 @@ class AdaptiveTree:
             "averaged" with the law's.
         boxes: Where nothing was announced about several attributes, how many times boxes count beside cells and tables
             of one attribute in what is planned for; 0 to plan for ranges alone, or for those that were announced.
-        hills: Read counts that rise and fall gently off smooth surfaces, as far as their evidence goes
-            (`dphist.inference.neighbours.hills`). On a plane the same measurements are made; on an ordered line blocks
-            with few records are not split where what was measured is that gentle, but measured again with their
-            neighbours.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -144,7 +120,6 @@ class AdaptiveTree:
 
     estimator: Literal["totals", "averaged"] = "totals"
     boxes: float = 0.0
-    hills: bool = False
 
     def __post_init__(self) -> None:
         if self.boxes < 0.0:
@@ -176,37 +151,16 @@ class AdaptiveTree:
                 from dphist.inference.predictive.leaning import leaned
 
                 counts = leaned(errors.measured.learned, counts)
-            if self.hills and len(data.shape) == 2:
-                from dphist.inference.neighbours.hills import with_hills
-
-                counts = with_hills(tree, counts)
-                errors = replace(errors, divided=self._divided(tree, counts))
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree, layout = self.grow(data)
         errors = _errors(tree, len(layout.blocks) - 1)
         counts = counts_of(tree)
-        if ordered_line(data):
-            if self.estimator == "averaged" and 1 < len(tree) <= _MOST_AVERAGED:
-                counts = averaged(counts, errors.measured.learned.law)
-            from dphist.inference.neighbours.smoothing import smoothed_so_far
-
-            counts, heard = smoothed_so_far(tree, counts)
-            if self.hills:
-                from dphist.inference.neighbours.hills import with_hills
-
-                counts = with_hills(tree, counts, heard)
+        if self.estimator == "averaged" and ordered_line(data) and 1 < len(tree) <= _MOST_AVERAGED:
+            counts = averaged(counts, errors.measured.learned.law)
         # A pool is one total, however many blocks it has; the whole line is none, unless all of it is a pool.
         totals = len(tree) - int((tree.last - tree.first)[tree.pool].sum()) - int(not tree.pool[0])
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
         return Estimate(counts, errors, note)
-
-    def _divided(self, tree: MeasuredTree, counts: FloatArray) -> bool:
-        """Whether counts of a plane say how leaves are divided inside."""
-        if not self.hills or len(tree.shape) != 2:
-            return False
-        from dphist.inference.neighbours.hills import divides_leaves
-
-        return divides_leaves(tree, counts)
 
     def grow(self, data: PrivateCounts) -> tuple[MeasuredTree, Layout]:
         """Measure the tree of a line or a hierarchy; all of the budget is spent here.
@@ -224,16 +178,7 @@ class AdaptiveTree:
             if layout.halved:
                 return [front.finish(front.records < CONSTANTS.empty * front.scale)]
             done, together = self.finished(front, data.size)
-            calm = self.calm(front, done, data.size) if self.hills and ordered_line(data) else None
-            if calm is None:
-                return [front.finish(done, pool_units(front.family[done], together[done]))]
-            # Families with calm blocks are measured again in runs of neighbours, others as before.
-            some = np.bincount(front.family, calm, minlength=front.above.size) > 0.0
-            unit = pool_units(front.family, together)
-            run = front.low[:, 0] // (CONSTANTS.neighbours * int(front.sizes.max()))
-            unit = np.where(some[front.family], unit.max() + 1 + front.family * data.size + run, unit)
-            done |= calm
-            return [front.finish(done, np.unique(unit[done], return_inverse=True)[1])]
+            return [front.finish(done, pool_units(front.family[done], together[done]))]
 
         return grow(data, rule)[0], layout
 
@@ -252,25 +197,6 @@ class AdaptiveTree:
         whole = np.bincount(family, ~done, minlength=front.above.size) == 0
         together = whole | ~uneven(front, done, CONSTANTS.pool_slack)
         return done, together[family]
-
-    def calm(self, front: Front, done: BoolArray, cells: int) -> BoolArray | None:
-        """Which blocks with few records need no splitting, as the line is so gentle; None if none is.
-
-        What was measured so far decides, which was paid for.
-        """
-        # By the mean of a few neighbours: by its own noise a block would now be split and now not.
-        near = np.ones(min(CONSTANTS.around, len(front)))
-        mean = np.convolve(front.records, near, "same") / np.convolve(np.ones(len(front)), near, "same")
-        calm = CONSTANTS.calm_gaussian if front.right.law().gaussian else CONSTANTS.calm
-        few = ~done & (mean < calm * front.scale)
-        # What stands out of its noise by itself may be a tall cell.
-        few &= front.records < (calm + CONSTANTS.tall) * front.scale
-        if not few.any() or cells < CONSTANTS.telling * front.sizes.max():
-            return None
-        from dphist.inference.neighbours.hills import how_gentle
-
-        tree = front.nodes.tree()[0]
-        return few if how_gentle(tree, counts_of(tree)) > CONSTANTS.gentle else None
 
 
 def uneven(front: Front, among: BoolArray | None, slack: float) -> BoolArray:

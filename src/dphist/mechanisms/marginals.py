@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Literal
@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.neighbours.fields import denoise_field
-from dphist.inference.neighbours.lowcells import only_tall_cells_hold
-from dphist.inference.neighbours.reading import read_by_neighbours
+from dphist.inference.neighbours import denoise_field
 from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.departures import Departures, Shrunk
 from dphist.inference.tables.fitting import rake, settle
@@ -24,7 +22,6 @@ from dphist.inference.tables.measured import Axes, MeasuredTables
 from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.reconciling import give_way, lean
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.order import ordered_axes
 from dphist.model.domain import Domain, Nominal
 from dphist.model.law import Kind
 from dphist.model.phrases import so_many
@@ -90,9 +87,7 @@ class Marginals:
         estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. ``"weighed"`` moves
             each table towards what the smaller ones inside it suggest, as far as noise explains the difference, and has
             intervals about that: as tables tell each other how far they depart, all of it weighed against what sampling
-            alone makes, both then set against the cube's cells (`dphist.inference.tables.reconciling`). A cube of three
-            attributes or more that was measured alone is then read as `Posterior` reads it if only tall cells hold
-            anything (`dphist.inference.neighbours.lowcells`).
+            alone makes, both then set against the cube's cells (`dphist.inference.tables.reconciling`).
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -129,16 +124,9 @@ class Marginals:
         note = f"{so_many(len(axes), 'table')} {were} measured directly, each with {how} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
-        if (
-            self.estimator == "weighed"
-            and _alone(measured)
-            and only_tall_cells_hold(values[0], noisy.law.variance)
-        ):
-            found = read_by_neighbours(noisy.values.reshape(data.shape), noisy.law)
-            return replace(found, note=f"{note}; only tall cells hold anything, so each was {found.note}")
         if self.estimator == "plain":
-            return Estimate(fit_cube(measured, ordered_axes(data)), TableNoise(measured), note)
-        cube, shrunk = shrunk_cube(measured, ordered_axes(data), ordered=_neighbours(data.domain))
+            return Estimate(fit_cube(measured), TableNoise(measured), note)
+        cube, shrunk = shrunk_cube(measured, ordered=_neighbours(data.domain))
         return Estimate(cube, TableNoise(measured, cube, shrunk), note)
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
@@ -184,16 +172,13 @@ def _neighbours(domain: Domain | None) -> tuple[bool, ...] | None:
     return None if all(have) else have
 
 
-def fit_cube(measured: MeasuredTables, lines: Axes) -> FloatArray:
-    """Publish a cube without negative cells: tables are settled from the total down, and the cube raked to them.
-
-    Values of the attributes in ``lines`` follow one another.
-    """
+def fit_cube(measured: MeasuredTables) -> FloatArray:
+    """Publish a cube without negative cells: tables are settled from the total down, and the cube raked to them."""
     every = measured.everything
     cells = math.prod(measured.shape)
     whole = every in measured.axes
     wanted = _to_settle(measured, cells) if whole else measured.axes
-    settled = settle(measured.shape, wanted, _denoised(measured, wanted, lines))
+    settled = settle(measured.shape, wanted, _denoised(measured, wanted))
     noise = min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
     rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
     targets = {axes: settled[axes] for axes in wanted}
@@ -209,7 +194,6 @@ def fit_cube(measured: MeasuredTables, lines: Axes) -> FloatArray:
 
 def shrunk_cube(
     measured: MeasuredTables,
-    lines: Axes = (),
     *,
     ordered: tuple[bool, ...] | None = None,
 ) -> tuple[FloatArray, Shrunk | None]:
@@ -217,11 +201,10 @@ def shrunk_cube(
 
     What that leaves to doubt comes with it, where the cube itself was measured. Tables of as many attributes tell
     together how far they depart from what smaller ones suggest, and that is weighed against not at all. Then tables and
-    cells are set against each other (`dphist.inference.tables.reconciling`). Values of the attributes in ``lines``
-    follow one another. Of attributes that are not ``ordered`` values have no neighbours: blocks of tables of two
-    attributes have one category each (`_blocked`), and so have sums that are checked if these are all there are. Blocks
-    of the cube beyond these have several: by single categories intervals were up to 1.3 times as wide, and errors the
-    same.
+    cells are set against each other (`dphist.inference.tables.reconciling`). Of attributes that are not ``ordered``
+    values have no neighbours: blocks of tables of two attributes have one category each (`_blocked`), and so have sums
+    that are checked if these are all there are. Blocks of the cube beyond these have several: by single categories
+    intervals were up to 1.3 times as wide, and errors the same.
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -254,7 +237,7 @@ def shrunk_cube(
         return found
 
     singles = tuple((axis,) for axis in every)
-    settled = settle(measured.shape, wanted, _denoised(measured, singles, lines), better)
+    settled = settle(measured.shape, wanted, _denoised(measured, singles), better)
     noise = min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
     rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
     targets = {axes: settled[axes] for axes in wanted}
@@ -282,32 +265,20 @@ def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAK
     return tuple(combinations(every, max(order, 0)))
 
 
-def _denoised(
-    measured: MeasuredTables, wanted: tuple[Axes, ...], lines: Axes
-) -> Callable[[Axes], FloatArray]:
+def _denoised(measured: MeasuredTables, wanted: tuple[Axes, ...]) -> Callable[[Axes], FloatArray]:
     """Least squares for every table; those at the bottom, whose cells are fewest records, inferred from neighbours."""
 
     def table(axes: Axes) -> FloatArray:
         values = measured.table(axes)
         if axes in wanted and 1 < values.size <= _MOST_DENOISED:
-            trend = len(axes) == 1 and axes[0] in lines
-            return _denoise(values, measured.cell_variance(axes), measured.kind, trend=trend)
+            return _denoise(values, measured.cell_variance(axes), measured.kind)
         return values
 
     return table
 
 
-def _denoise(values: FloatArray, variance: float, kind: Kind, *, trend: bool = False) -> FloatArray:
-    """Cells from their neighbours; a line as `dphist.mechanisms.posterior` reads it, with a ``trend`` if it has order.
-
-    On 21 made-up lines of 20, 64 and 100 cells with 1 to 2,000 noise scales of records each that leaves 0.96, 0.92 to
-    0.998 and 0.91 to 0.996 of the error of the level model alone, 1.06 at worst (eight draws, by a script).
-    """
+def _denoise(values: FloatArray, variance: float, kind: Kind) -> FloatArray:
+    """Cells from their neighbours."""
     whole = np.rint(values).astype(np.int64)
-    counts, _ = denoise_field(
-        *(whole, math.sqrt(variance / 2.0)),
-        gaussian=kind == "gaussian",
-        fine=whole.ndim == 1,
-        structural=trend,
-    )
+    counts, _ = denoise_field(whole, math.sqrt(variance / 2.0), gaussian=kind == "gaussian")
     return np.asarray(counts, dtype=np.float64).reshape(values.shape)

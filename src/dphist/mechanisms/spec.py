@@ -58,10 +58,10 @@ def show(value: object, *, filled: bool = False) -> str:
 
     Example:
         >>> from dphist.mechanisms import Auto, Posterior
-        >>> show(Auto(workload="cells", chosen=Posterior(counted=True)))
+        >>> show(Auto(workload="cells", chosen=Posterior(elsewhere=9.0)))
         "auto(workload='cells')"
-        >>> show(Auto(workload="cells", chosen=Posterior(counted=True)), filled=True)
-        "auto(workload='cells', chosen=posterior(counted=True))"
+        >>> show(Auto(workload="cells", chosen=Posterior(elsewhere=9.0)), filled=True)
+        "auto(workload='cells', chosen=posterior(elsewhere=9.0))"
     """
     described = to_json(value)
     changed = []

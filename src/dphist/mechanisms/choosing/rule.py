@@ -23,7 +23,6 @@ from dphist.mechanisms.choosing.words import (
     beside,
     two_digits,
 )
-from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.phrases import so_many
 from dphist.private.gate import PrivateCounts
@@ -171,15 +170,13 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
 
         return single_cells(data, seen)
     if kind == "cells" or (kind == "marginals" and not several):
-        # How few records are few was tried under Laplace noise alone.
-        counted = not several and not data.law().gaussian
         return (
-            _cells(counted=counted),
+            _cells(),
             f"single cells will be asked for, so {ALONE}",
         )
     if request.flat and kind is None and not counts_for:
         return (
-            _cells(counted=not data.law().gaussian),
+            _cells(),
             f"{UNTOLD}, and categories have no order that sums would follow, so {ALONE}",
         )
     if request.brief and records is not None and request.served_by_cells(records):
@@ -265,11 +262,11 @@ def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, st
     )
 
 
-def _cells(*, counted: bool = False) -> Posterior:
+def _cells() -> Posterior:
     """Every cell by itself."""
     from dphist.mechanisms.posterior import Posterior
 
-    return Posterior(counted=counted)
+    return Posterior()
 
 
 def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
@@ -279,5 +276,4 @@ def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
     return AdaptiveTree(
         estimator="averaged",
         boxes=_BOXES if mixture and plane else 0.0,
-        hills=plane or ordered_line(data),
     )
