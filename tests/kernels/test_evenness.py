@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from dphist.kernels.trees.evenness import divide_pools, likely_division
-from dphist.kernels.trees.twins import EVEN, SPREADS
+from dphist.kernels.trees.evenness import EVEN, SPREADS, divide_pools, likely_divisions
+
+
+def likely_division(seen, variance, size, total):
+    return likely_divisions(seen[None], np.array([variance]), size[None], np.array([total]))[0]
 
 
 def _exact(seen, variance, total):

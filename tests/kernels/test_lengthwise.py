@@ -5,7 +5,7 @@ import pytest
 
 from dphist.kernels.buckets.cheapest import prefix_squares, starts_of
 from dphist.kernels.buckets.lengthwise import lengthwise_grouping, sorted_grouping
-from dphist.kernels.compile import started
+from dphist.kernels.compile import load
 
 # The price of a total and of a value, and the noise: as S₂ and AHP have them, and extremes.
 PRICES = [
@@ -50,7 +50,7 @@ def samples(n, noise, seed):
 @pytest.mark.parametrize(("total", "value", "noise"), PRICES)
 @pytest.mark.parametrize("n", [1, 2, 3, 17, 300])
 def test_they_find_the_cheapest_buckets(n, total, value, noise):
-    started()
+    load()
     for which, x in enumerate(samples(n, noise, n)):
         assert lengthwise_grouping(x, total, value).tolist() == weigh_all(x, total, value)[0], which
         x = -np.sort(-x)

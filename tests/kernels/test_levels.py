@@ -9,9 +9,8 @@ from scipy import integrate, stats
 
 from dphist.kernels.levels import fit
 from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS, evidence_of, expect, infer
-from dphist.kernels.levels.fit import _clump, denoise
+from dphist.kernels.levels.fit import _clump, _packed, denoise
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
-from dphist.kernels.levels.packing import packed
 
 
 def _noise(z, rate):
@@ -128,14 +127,14 @@ def test_forward_backward_equals_the_dense_one(apart, levels):
     w = np.ascontiguousarray(generator.dirichlet([5.0, 3.0, 2.0], levels).T)
     evidence, starts, moves, posterior = _dense(table, rows, jump, w, 0.6)
     whole = np.array([[0, 12]])
-    found = expect(*packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels))
+    found = expect(*_packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels))
     assert found[0] == pytest.approx(evidence, rel=1e-12)
-    assert evidence_of(*packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels)) == found[0]
+    assert evidence_of(*_packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels)) == found[0]
     assert np.allclose(found[1], starts)
     assert np.allclose(found[2], moves)
     first, second = generator.random((6, levels)), generator.random((6, levels))
     mean, within, between = infer(
-        *packed(table), rows, whole, jump, w, 0.6, first, second, np.empty(12 * levels)
+        *_packed(table), rows, whole, jump, w, 0.6, first, second, np.empty(12 * levels)
     )
     expected = (posterior * first[rows]).sum(axis=1)
     assert np.allclose(mean, expected)
@@ -148,10 +147,10 @@ def test_stretches_are_independent_sequences():
     table, rows = generator.random((5, 7)), generator.integers(0, 5, 20)
     jump, w = np.full(7, 1 / 7), np.tile([[0.7], [0.2], [0.1]], 7)
     parts = [
-        expect(*packed(table), rows, np.array([[a, b]]), jump, w, 0.5, np.empty(140))
+        expect(*_packed(table), rows, np.array([[a, b]]), jump, w, 0.5, np.empty(140))
         for a, b in ((0, 8), (8, 20))
     ]
-    both = expect(*packed(table), rows, np.array([[0, 8], [8, 20]]), jump, w, 0.5, np.empty(140))
+    both = expect(*_packed(table), rows, np.array([[0, 8], [8, 20]]), jump, w, 0.5, np.empty(140))
     for i in range(3):
         assert np.allclose(both[i], parts[0][i] + parts[1][i])
 
@@ -162,7 +161,7 @@ def test_expectation_maximisation_climbs():
     distinct, rows = np.unique(values, return_inverse=True)
     grid = level_grid(values, 0.5)
     table, _ = likelihoods(distinct, grid, 0.1, 0.0, 0.5)
-    possible = packed(table)
+    possible = _packed(table)
     jump, w, seen = np.full(grid.size, 1 / grid.size), np.full((3, grid.size), 1 / 3), []
     share = 0.5
     for _ in range(12):
@@ -241,7 +240,7 @@ def test_levels_far_from_a_value_are_left_out_without_a_trace():
 
 def test_rows_say_from_where_to_where_levels_are_possible():
     table = np.array([[0.0, 0.5, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
-    told, spans = packed(table)
+    told, spans = _packed(table)
     assert spans.tolist() == [[1, 4, 0], [0, 1, 3], [4, 5, 4]]
     assert told.tolist() == [*table[0, 1:4], table[1, 0], table[2, 4]]
 

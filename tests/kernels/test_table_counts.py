@@ -26,7 +26,6 @@ def columns(rows: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], ...]:
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 100])
 def test_every_table_is_the_one_counted_alone(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coded, "_BLOCK", 4)
     monkeypatch.setattr(coded, "_CHUNK", 8)
     held = CodedColumns(DOMAIN, columns(rows))
     cube = np.zeros(SIZES, dtype=np.int64)

@@ -11,7 +11,7 @@ from scipy import optimize
 from dphist.errors import MechanismError
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.inference.trees import TreeNoise
-from dphist.kernels.trees.passes import project_family
+from dphist.kernels.trees.passes import projected
 from dphist.mechanisms.tree import complete_tree
 
 
@@ -71,8 +71,7 @@ def test_projection_of_a_family_against_a_general_solver(seed: int) -> None:
     rng = np.random.default_rng(seed)
     z, V = rng.normal(0, 5, 6), rng.uniform(0.2, 4, 6)
     total = float(rng.uniform(0.1, 12))
-    out = np.empty(6)
-    project_family(z, V, np.ones(6, dtype=bool), total, out)
+    (out,) = projected(z[None], V[None], np.ones((1, 6), dtype=bool), np.array([total]))
     best = optimize.minimize(
         lambda x: ((x - z) ** 2 / V).sum(),
         np.full(6, total / 6),

@@ -11,7 +11,6 @@ from scipy import special
 
 from dphist.errors import InputError
 from dphist.kernels.sampling import gaussian as kernels
-from dphist.kernels.sampling import twins
 from dphist.private.noise import Keystream, Noise, certified
 from dphist.private.noise.gaussian import COARSE, FINE, BlockGaussian
 from dphist.private.noise.selection import EXP_PARTS, EXP_WHOLE
@@ -111,9 +110,7 @@ def test_the_coin_is_exact() -> None:
     words = rng.integers(0, 2**64, 300, dtype=np.uint64)
     verdicts = np.empty(300, dtype=np.int8)
     places = np.arange(300, dtype=np.int32)
-    kernels.judge.compiled()(  # type: ignore[attr-defined]
-        drawn, places, words, coins, law.shift, law.rate, EXP_WHOLE, EXP_PARTS, verdicts
-    )
+    kernels.judge(drawn, places, words, coins, law.shift, law.rate, EXP_WHOLE, EXP_PARTS, verdicts)
     for x, coin, word, verdict in zip(drawn.tolist(), coins.tolist(), words.tolist(), verdicts, strict=True):
         exact = law._stays(x, certified.Uniform(Keystream.for_tests(1), coin << 64 | word, 80))
         assert verdict == exact
@@ -121,7 +118,7 @@ def test_the_coin_is_exact() -> None:
     # Right at the chance itself it hands back.
     low, _ = certified.exp_neg_interval(Fraction(5 * (2 * 0 + 5)) / (2 * law.variance), 80)
     one = np.array([5])
-    kernels.judge.compiled()(  # type: ignore[attr-defined]
+    kernels.judge(
         one, places[:1], np.array([low % 2**64], dtype=np.uint64), np.array([low >> 64], dtype=np.uint16),
         law.shift, law.rate, EXP_WHOLE, EXP_PARTS, verdicts[:1],
     )  # fmt: skip
@@ -192,16 +189,6 @@ def test_places_in_a_tail_are_rejected_as_often_as_they_should() -> None:
     assert stay < 0.9
 
 
-@pytest.mark.parametrize("variance", [Fraction(3), Fraction(10**7, 3), Fraction(2**100)], ids=str)
-def test_twins_give_the_same_bits(variance: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
-    law = BlockGaussian(variance, COARSE)
-    compiled = law.draw(Keystream.for_tests(5), 3001)
-    for name in ("place_in_blocks", "judge"):
-        getattr(kernels, name).compiled()
-        monkeypatch.setattr(kernels, name, getattr(twins, name))
-    assert np.array_equal(compiled, law.draw(Keystream.for_tests(5), 3001))
-
-
 def test_block_edges_and_signs() -> None:
     """Every integer belongs to exactly one place of one block."""
     law = BlockGaussian(Fraction(3000), COARSE)
@@ -211,7 +198,7 @@ def test_block_edges_and_signs() -> None:
     out = np.empty(48, dtype=np.int64)
     sure = np.full(2 * law.reach + 1, 65535, dtype=np.uint16)
     coins = np.zeros(48, dtype=np.uint16)
-    twins.place_in_blocks(y, coins, offsets, sure, law.ladder.first, law.shift, out)
+    kernels.place_in_blocks(y, coins, offsets, sure, law.ladder.first, law.shift, out)
     assert sorted(out.tolist()) == list(range(-24, 24))
     assert out[[24, 23, 16]].tolist() == [0, -8, -1]
 

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError
-from dphist.kernels.compile import compile_at_once
 from dphist.mechanisms import MECHANISMS
 from dphist.mechanisms.spec import parse
 from dphist.testing import run
@@ -110,8 +109,6 @@ def measure(mechanism: str, square: bool, limit: float, last: int) -> dict[str, 
     readings: list[tuple[int, float, float]] = []
     size, stopped = _FIRST, f"{last:,} cells are as far as we went"
     try:
-        # Compiled kernels from the first size on, loaded before it is measured.
-        compile_at_once()
         run(method, counts(_FIRST, square), "1")
         while size <= last:
             truth = counts(size, square)

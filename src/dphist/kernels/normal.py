@@ -1,4 +1,4 @@
-"""Normal laws and their tails, as kernels know them; and the same in NumPy, bit for bit, for twins."""
+"""Normal laws and their tails, one by one as compiled loops ask for them, and many at once in NumPy."""
 
 from __future__ import annotations
 

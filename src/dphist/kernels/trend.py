@@ -10,28 +10,20 @@ Everything here reads values that are already private. Arrays in, arrays out, su
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel_once_hot, kernel_with_twin
+from dphist.kernels.compile import kernel
 
 FloatArray = NDArray[np.float64]
 
 # What is known of the first cell: its level within ten times itself, its slope within a tenth of that level.
 _FIRST_LEVEL = 100.0
 _FIRST_SLOPE = 0.01
-# What Python takes for a cell, in microseconds.
-_EACH_CELL = 9.0
 
 
-def _passes(values: FloatArray, *others: Any) -> float:
-    """About how many microseconds Python takes for a call."""
-    return _EACH_CELL * values.size
-
-
-@kernel_once_hot(_passes)
+@kernel
 def filtered(
     values: FloatArray,
     profile: FloatArray,
@@ -90,7 +82,7 @@ def filtered(
     return evidence
 
 
-@kernel_once_hot(_passes)
+@kernel
 def smoothed(kept: FloatArray, mean: FloatArray, variance: FloatArray) -> None:
     """Every cell's level given all values (Rauch, Tung and Striebel), from what `filtered` kept."""
     last = kept.shape[0] - 1
@@ -128,38 +120,7 @@ def smoothed(kept: FloatArray, mean: FloatArray, variance: FloatArray) -> None:
         variance[i] = own
 
 
-def _likeliest(
-    weight: FloatArray, pull: FloatArray, longest: int, shortest: int, priors: FloatArray, price: float
-) -> tuple[int, int]:
-    """As `likeliest_period`, in NumPy: sums are added in the same order."""
-    best, found = 0.0, (1, 0)
-    for period in range(shortest, longest + 1):
-        weights, pulls = _folded(weight, period), _folded(pull, period)
-        square = pulls * pulls
-        least = float(weights.min())
-        cost = 2.0 * math.log(period) + price
-        for which, prior in enumerate(priors.tolist()):
-            told = float(np.add.accumulate(prior * square / (1.0 + prior * weights))[-1])
-            if 0.5 * (told - period * math.log1p(prior * least)) - cost <= best:
-                continue
-            taken = 0.0
-            for each in weights.tolist():
-                taken += math.log1p(prior * each)
-            nats = 0.5 * (told - taken) - cost
-            if nats > best:
-                best, found = nats, (period, which)
-    return found
-
-
-def _folded(values: FloatArray, period: int) -> FloatArray:
-    """Sums of what comes round, one after the other."""
-    rounds = -(-values.size // period)
-    sums = np.zeros(rounds * period)
-    sums[: values.size] = values
-    return np.asarray(np.add.reduce(sums.reshape(rounds, period), axis=0), dtype=np.float64)
-
-
-@kernel_with_twin(_likeliest, cost=lambda weight, pull, longest, *others: 60.0 * longest)
+@kernel
 def likeliest_period(
     weight: FloatArray, pull: FloatArray, longest: int, shortest: int, priors: FloatArray, price: float
 ) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, PieceNoise
-from dphist.kernels.summed_area import add_to_answers, running_sums
+from dphist.kernels.summed_area import add_box_sums, running_sums
 from dphist.mechanisms.options import Most, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -128,7 +128,7 @@ def _answers(values: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     table = running_sums(values)
     strides = np.array(table.strides, dtype=np.int64) // table.itemsize
     out = np.zeros(len(low))
-    add_to_answers(table.reshape(-1), strides, low, high, np.arange(len(low)), out)
+    add_box_sums(table.reshape(-1), strides, low, high, np.arange(len(low)), out)
     return out
 
 

@@ -24,7 +24,6 @@ Axes = tuple[int, ...]
 
 # Rows handed to the kernel at a time, and how many of them it counts before it turns to the next table.
 _CHUNK = 1 << 16
-_BLOCK = 1 << 12
 # Cells of all tables that are counted together; eight bytes each.
 LARGEST_TABLES = 1 << 27
 
@@ -157,26 +156,26 @@ def count_blocks(
         >>> count_blocks(domain, [(0,)], [np.array([[0, 1]]), np.array([[1, 1]])])[0].tolist()
         [1, 3]
     """
-    from dphist.kernels.tables import count_tables
-
     shape = domain.shape
     cells = [math.prod(shape[axis] for axis in axes) for axes in tables]
     check_tables(cells)
-    # Tables of one prefix next to each other: what they share is combined once a block.
-    order = sorted(range(len(tables)), key=lambda t: tables[t])
-    flat = np.array([axis for t in order for axis in tables[t]], dtype=np.int64)
-    starts = np.cumsum([0, *(len(tables[t]) for t in order)]).astype(np.int64)
-    offsets = np.cumsum([0, *(cells[t] for t in order)]).astype(np.int64)
-    out = np.zeros(int(offsets[-1]), dtype=np.int64)
-    sizes = np.array(shape, dtype=np.int64)
+    found = [np.zeros(size, dtype=np.int64) for size in cells]
     for block in blocks:
-        if block.shape[1]:
-            count_tables(np.ascontiguousarray(block), sizes, flat, starts, offsets, out, _BLOCK)
+        for begin in range(0, block.shape[1], _CHUNK):
+            part = block[:, begin : begin + _CHUNK]
+            for axes, counts in zip(tables, found, strict=True):
+                cell = np.zeros(part.shape[1], dtype=np.int64)
+                for axis in axes:
+                    cell *= shape[axis]
+                    cell += part[axis]
+                if counts.size > _CHUNK:
+                    np.add.at(counts, cell, 1)
+                else:
+                    counts += np.bincount(cell, minlength=counts.size)
         done(block.shape[1])
-    found: list[IntArray] = [out[:0]] * len(tables)
-    for place, t in enumerate(order):
-        found[t] = out[offsets[place] : offsets[place + 1]].reshape([shape[axis] for axis in tables[t]])
-    return found
+    return [
+        counts.reshape([shape[axis] for axis in axes]) for axes, counts in zip(tables, found, strict=True)
+    ]
 
 
 def check_tables(cells: Sequence[int]) -> None:

@@ -26,7 +26,6 @@ import numpy as np
 
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.errors import OutputError
-from dphist.kernels.compile import compile_at_once
 from dphist.mechanisms import MECHANISMS
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse
@@ -146,8 +145,6 @@ def run_campaign(
     worse or better than it is.
     """
     stop = clock() + 3600 * hours
-    # Thousands of small runs: compiled kernels pay from the first one.
-    compile_at_once()
     trials = read_trials(results)
     done = {trial.key for trial in trials}
     texts = claims() if mechanisms is None else list(mechanisms)

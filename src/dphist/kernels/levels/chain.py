@@ -12,14 +12,12 @@ Everything here reads values that are already private. Arrays in, arrays out.
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import foresee, kernel, kernel_with_twin
-from dphist.kernels.levels import twins
+from dphist.kernels.compile import kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -134,7 +132,7 @@ def _reached(sums: FloatArray, at: np.uint64, steps: Any, ends: Any, begins: Any
     return near, far
 
 
-@kernel_with_twin(partial(twins.stretch, SMALL_STEPS + LARGE_STEPS), cost=twins.stretch_cost)
+@kernel
 def _stretch(
     table: FloatArray,
     spans: IntArray,
@@ -283,11 +281,6 @@ def _stretch(
     return evidence
 
 
-def foresee_passes(cells: int, passes: int) -> None:
-    """Say how many passes over how many cells are to come, so that many are not begun by what is slow."""
-    foresee(_stretch, passes * twins.passes_cost(cells))
-
-
 def expect(
     table: FloatArray,
     spans: IntArray,
@@ -301,7 +294,7 @@ def expect(
     """One expectation step: evidence, expected jumps into each level, expected moves of each kind from each level.
 
     ``weights`` says how likely staying, steps and jumps are from each level, ``small`` how many of the steps are.
-    ``table`` and ``spans`` are as `packed` of `dphist.kernels.levels.packing` gives them. ``forward`` is room for as
+    ``table`` and ``spans`` are as `dphist.kernels.levels.fit` packs them. ``forward`` is room for as
     many numbers as the longest stretch has cells, times levels. ``stretches`` holds [start, stop) pairs of cells; each
     starts with a draw from ``jump``.
     """

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.levels.chain import evidence_of, expect, foresee_passes, infer
+from dphist.kernels.levels.chain import evidence_of, expect, infer
 from dphist.kernels.levels.likelihood import deviation, level_grid, likelihoods, moments
-from dphist.kernels.levels.packing import packed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -42,8 +41,6 @@ _SURE = 0.999
 _ROUNDS = (2, 5, 5)
 # The better two are one if the other is behind by more than this and twice what its last round gained.
 _BEHIND = 10.0
-# About as many passes as that takes.
-_PASSES = 30
 # The model is fitted on at most this many cells, in stretches spread evenly over all of them.
 _FIT_CELLS = 1 << 14
 _STRETCH = 1 << 12
@@ -59,7 +56,7 @@ class _Candidate:
     clump: float
     grid: FloatArray
     table: FloatArray
-    possible: tuple[FloatArray, IntArray]  # of the table, `packed`
+    possible: tuple[FloatArray, IntArray]  # of the table, `_packed`
     scale: float
     start: FloatArray
     height: IntArray  # of every level, among the heights that move alike
@@ -184,7 +181,6 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
     stretches = np.stack([ends - [piece.size for piece in pieces], ends], axis=1).astype(np.int64)
     distinct, rows = _distinct(np.concatenate(pieces))
     race: list[_Candidate] = []
-    foresee_passes(rows.size, _PASSES)
     times = np.bincount(rows, minlength=distinct.size)
 
     def enter(scatter: float, clump: float, ratio: float, starts: tuple[tuple[float, ...], ...]) -> None:
@@ -192,7 +188,7 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
         table, scales = likelihoods(distinct, grid, scatter, clump, rate, normal)
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
-        told, scale = packed(table), float(times @ scales)
+        told, scale = _packed(table), float(times @ scales)
         height = np.searchsorted(np.array(_HEIGHTS) * deviation(rate, normal), grid)
         for moves in starts:
             weights = np.tile(moves, (len(_HEIGHTS) + 1, 1))
@@ -241,7 +237,7 @@ def _apply(
         first, second = moments(distinct, model.grid, model.scatter, model.clump, rate, table, normal)
         whole = np.array([[0, rows.size]], dtype=np.int64)
         forward = np.empty(rows.size * model.grid.size)
-        part = infer(*packed(table), rows, whole, model.jump, *model.moves, first, second, forward)
+        part = infer(*_packed(table), rows, whole, model.jump, *model.moves, first, second, forward)
         if trust < _SURE:
             part = _mixed(trust, part, even.apply(values[lo:hi], rate, normal))
         parts.append(part)
@@ -281,6 +277,19 @@ def _mixed(
     """Mean and variances of a mixture; how far the two means lie apart belongs to what is unknown of the level."""
     mean, within, between = (trust * a + (1.0 - trust) * b for a, b in zip(one, other, strict=True))
     return mean, within, between + trust * (1.0 - trust) * (one[0] - other[0]) ** 2
+
+
+def _packed(table: FloatArray) -> tuple[FloatArray, IntArray]:
+    """What of a table is possible, row after row, and where: for each row its levels [from, to) and where it begins.
+
+    Of most values few levels are possible, and machines wait for memory. A row in which none is keeps its last.
+    """
+    seen = table != 0.0
+    seen[:, -1] |= ~seen.any(axis=1)
+    low, high = seen.argmax(axis=1), table.shape[1] - seen[:, ::-1].argmax(axis=1)
+    level = np.arange(table.shape[1])
+    told = table[(level >= low[:, None]) & (level < high[:, None])]
+    return told, np.stack([low, high, np.cumsum(high - low) - (high - low)], axis=1)
 
 
 def _distinct(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -11,13 +11,11 @@ Everything here reads values that are already private. Arrays in, arrays out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_once_hot, kernel_with_twin
-from dphist.kernels.levels import twins
+from dphist.kernels.compile import kernel
 from dphist.kernels.levels.listed import count_weights, normal_base, tail_of
 from dphist.kernels.normal import DENSITY, scaled_tail, truncated
 
@@ -142,7 +140,7 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
             out[i] = weighted / (total + 1e-300)
 
 
-@kernel_with_twin(twins.small_level_normal)
+@kernel
 def _small_level_normal(
     values: IntArray, level: float, c: float, normal: float, order: int, out: FloatArray
 ) -> None:
@@ -184,14 +182,9 @@ def likelihoods(
     return table, _laplace_likelihoods(values, grid, c, clump, rate, 0, table)
 
 
-def _by_entry(each: float) -> Callable[..., float]:
-    """About how many microseconds Python takes for a value and a level."""
-    return lambda values, grid, *others: each * values.size * grid.size
-
-
 # Loops are spelled out: numba takes seconds to compile the assignment of a slice, and the same bits come of both. The
 # order is handed over, not written in: numba compiles what is called with a constant once more for each.
-@kernel_once_hot(_by_entry(5.0))
+@kernel
 def _normal_logs(
     values: IntArray, grid: FloatArray, c: float, clump: float, normal: float, order: int, table: FloatArray
 ) -> None:
@@ -210,7 +203,7 @@ def _normal_logs(
                 table[i, k] = column[i]
 
 
-@kernel_once_hot(_by_entry(7.0))
+@kernel
 def _laplace_likelihoods(
     values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, order: int, table: FloatArray
 ) -> FloatArray:
@@ -260,7 +253,7 @@ def _laplace_likelihoods(
     return scales
 
 
-@kernel_once_hot(lambda table: 1.2 * table.size)
+@kernel
 def _rescaled(table: FloatArray) -> FloatArray:
     """Take exponentials beside the largest of every row, in place; give the logs of these."""
     n, levels = table.shape
@@ -294,7 +287,7 @@ def moments(
     return first, second
 
 
-@kernel_once_hot(_by_entry(10.0))
+@kernel
 def _normal_moments(
     values: IntArray,
     grid: FloatArray,
@@ -324,7 +317,7 @@ def _normal_moments(
                     second[i, k] = max(column[i] - first[i, k] * first[i, k], 0.0)
 
 
-@kernel_once_hot(_by_entry(12.0))
+@kernel
 def _laplace_moments(
     values: IntArray,
     grid: FloatArray,

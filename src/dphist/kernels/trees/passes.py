@@ -5,72 +5,88 @@ A tree is a flat list of nodes, node 0 its only root, parents before their child
 Every node stands for the sum of its children and may carry a noisy total of known variance (infinite when it was not
 measured). The same arrays describe lines, hierarchies and boxes in any dimension.
 
+Families of one level and one width are rows of a matrix.
+
 Everything here reads values that are already private. Arrays in, arrays out.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dphist.kernels.compile import kernel, kernel_with_twin
-from dphist.kernels.trees import twins
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@kernel_with_twin(twins.side_by_side)
+def row_sums(rows: FloatArray) -> FloatArray:
+    """Sums along rows, one number after the other, however many there are."""
+    return np.asarray(np.cumsum(rows, axis=1)[:, -1], dtype=np.float64)
+
+
+def families(nodes: IntArray, first: IntArray, last: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Nodes with children, by how many they have; and these children, a row for each."""
+    nodes = nodes[first[nodes] >= 0]
+    width = last[nodes] - first[nodes]
+    # As np.unique gives them, which would load masked arrays.
+    for count in np.flatnonzero(np.bincount(width)):
+        mine = nodes[width == count]
+        yield mine, first[mine][:, None] + np.arange(count)
+
+
+def levels(first: IntArray, last: IntArray) -> list[IntArray]:
+    """The nodes of every level, from the root down."""
+    found = [np.zeros(1, dtype=np.int64)]
+    while True:
+        nodes = found[-1][first[found[-1]] >= 0]
+        if not nodes.size:
+            return found
+        count = last[nodes] - first[nodes]
+        ends = np.cumsum(count)
+        found.append(np.arange(int(ends[-1])) + np.repeat(first[nodes] - (ends - count), count))
+
+
 def side_by_side(parent: IntArray) -> tuple[bool, IntArray, IntArray]:
     """Whether node 0 is the only root, parents come first and siblings stand side by side; the families, if so."""
-    first = np.full(len(parent), -1, np.int64)
-    last = np.zeros(len(parent), np.int64)
-    for i in range(1, len(parent)):
-        p = parent[i]
-        if p < 0 or p >= i or (first[p] >= 0 and last[p] != i):
-            return False, first, last
-        if first[p] < 0:
-            first[p] = i
-        last[p] = i + 1
-    return parent[0] < 0, first, last
+    nodes = len(parent)
+    first, last = np.full(nodes, -1, np.int64), np.zeros(nodes, np.int64)
+    rest = np.asarray(parent[1:])
+    if ((rest < 0) | (rest >= np.arange(1, nodes))).any():
+        return False, first, last
+    heads = np.flatnonzero(np.concatenate([[True], rest[1:] != rest[:-1]])) if rest.size else rest
+    if np.bincount(rest[heads], minlength=1).max() > 1:
+        return False, first, last
+    first[rest[heads]] = heads + 1
+    last[rest[heads]] = np.append(heads[1:], rest.size) + 1
+    return bool(parent[0] < 0), first, last
 
 
-@kernel_with_twin(twins.breadth_first, cost=0.1)
 def breadth_first(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Put a tree into this order: which node comes where, and the first and last child of each, renumbered.
 
     ``parent[i] < i``, −1 for the one root; siblings keep their order.
     """
     nodes = len(parent)
-    starts = np.zeros(nodes + 1, np.int64)
-    for i in range(1, nodes):
-        starts[parent[i] + 1] += 1
-    for i in range(nodes):
-        starts[i + 1] += starts[i]
-    cursor = starts[:-1].copy()
-    members = np.empty(max(nodes - 1, 0), np.int64)
-    for i in range(1, nodes):
-        members[cursor[parent[i]]] = i
-        cursor[parent[i]] += 1
-    order = np.zeros(nodes, np.int64)
-    first = np.full(nodes, -1, np.int64)
-    last = np.zeros(nodes, np.int64)
-    count = 1
-    for i in range(nodes):
-        node = order[i]
-        if starts[node] < starts[node + 1]:
-            first[i] = count
-            for k in range(starts[node], starts[node + 1]):
-                order[count] = members[k]
-                count += 1
-            last[i] = count
-    return order, first, last
+    members = np.argsort(parent[1:], kind="stable") + 1
+    count = np.bincount(parent[1:], minlength=nodes)
+    starts = np.cumsum(count) - count
+    found = [np.zeros(1, dtype=np.int64)]
+    while True:
+        level = found[-1]
+        ends = np.cumsum(count[level])
+        if not ends[-1]:
+            break
+        place = np.arange(int(ends[-1])) + np.repeat(starts[level] - (ends - count[level]), count[level])
+        found.append(members[place])
+    order = np.concatenate(found)
+    ends = 1 + np.cumsum(count[order])
+    some = count[order] > 0
+    return order, np.where(some, ends - count[order], -1), np.where(some, ends, 0)
 
 
-@kernel_with_twin(twins.gather_up, cost=0.2)
 def gather_up(
     first: IntArray, last: IntArray, value: FloatArray, variance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -79,123 +95,21 @@ def gather_up(
     Subtrees share no noise, so a parent's is the inverse-variance mean of its own measurement and the sum of its
     children. The variance is infinite where neither is known.
     """
-    z = np.zeros(value.size)
-    V = np.full(value.size, np.inf)
-    for i in range(value.size - 1, -1, -1):
-        own = variance[i]
-        total = 0.0
-        spread = np.inf
-        if first[i] >= 0:
-            spread = 0.0
-            for c in range(first[i], last[i]):
-                total += z[c]
-                spread += V[c]
-        if spread == np.inf:
-            if own < np.inf:
-                z[i] = value[i]
-                V[i] = own
-        elif own == np.inf or spread == 0.0:
-            z[i] = total
-            V[i] = spread
-        else:
-            mix = own / (own + spread)
-            z[i] = value[i] + mix * (total - value[i])
-            V[i] = mix * spread
+    known = variance < np.inf
+    z, V = np.where(known, value, 0.0), np.where(known, variance, np.inf)
+    with np.errstate(all="ignore"):
+        for level in reversed(levels(first, last)):
+            for i, c in families(level, first, last):
+                total, spread, own = row_sums(z[c]), row_sums(V[c]), variance[i]
+                mix = own / (own + spread)
+                plain = (own == np.inf) | (spread == 0.0)
+                best = np.where(plain, total, value[i] + mix * (total - value[i]))
+                left = np.where(plain, spread, mix * spread)
+                below = spread < np.inf
+                z[i], V[i] = np.where(below, best, z[i]), np.where(below, left, V[i])
     return z, V
 
 
-@kernel
-def _settle_family(z: FloatArray, V: FloatArray, total: float, out: FloatArray) -> None:
-    """Hand a family what its parent has beyond its own sum, each member in proportion to its variance.
-
-    Members that nobody measured share it evenly, and so do members known exactly.
-    """
-    gap = total
-    spread = 0.0
-    unknown = 0
-    for c in range(len(z)):
-        gap -= z[c]
-        spread += V[c]
-        if V[c] == np.inf:
-            unknown += 1
-    for c in range(len(z)):
-        if unknown > 0:
-            out[c] = z[c] + (gap / unknown if V[c] == np.inf else 0.0)
-        elif spread > 0.0:
-            out[c] = z[c] + gap * (V[c] / spread)
-        else:
-            out[c] = z[c] + gap / len(z)
-
-
-@kernel
-def project_family(z: FloatArray, V: FloatArray, keep: BoolArray, total: float, out: FloatArray) -> None:
-    """Nearest values to z that are ≥ 0 and sum to ``total``, distances weighted by 1/V; who is not kept gets nothing.
-
-    The answer is max(0, z + θV) for one θ. Starting with everybody, members that the current θ sends below zero are
-    dropped for good (``keep`` forgets them): dropping a negative member only lowers θ, so it could never come back.
-    """
-    n = len(z)
-    if total <= 0.0:
-        for i in range(n):
-            out[i] = 0.0
-        return
-    unknown = 0
-    settled = 0.0
-    for i in range(n):
-        if keep[i]:
-            if V[i] == np.inf:
-                unknown += 1
-            else:
-                settled += max(0.0, z[i])
-    if unknown > 0 and settled <= total:
-        for i in range(n):
-            out[i] = (total - settled) / unknown if V[i] == np.inf else max(0.0, z[i])
-            if not keep[i]:
-                out[i] = 0.0
-        return
-    # Members that nobody measured get nothing once the measured ones already exceed the total.
-    for i in range(n):
-        keep[i] = keep[i] and V[i] < np.inf
-    while True:
-        sum_z = 0.0
-        sum_V = 0.0
-        alive = 0
-        for i in range(n):
-            if keep[i]:
-                alive += 1
-                sum_z += z[i]
-                sum_V += V[i]
-        exact = sum_V == 0.0
-        theta = (total - sum_z) / (alive if exact else sum_V)
-        dropped = False
-        for i in range(n):
-            if keep[i] and z[i] + theta * (1.0 if exact else V[i]) <= 0.0 and alive > 1:
-                keep[i] = False
-                alive -= 1
-                dropped = True
-        if not dropped:
-            for i in range(n):
-                out[i] = max(0.0, z[i] + theta * (1.0 if exact else V[i])) if keep[i] else 0.0
-            return
-
-
-@kernel
-def _shrink_family(
-    z: FloatArray, V: FloatArray, size: FloatArray, total: float, shrink: float, out: FloatArray
-) -> None:
-    """Shrink a family's departure from an even spread by the positive-part James–Stein factor 1 − (b − shrink)/Q."""
-    _settle_family(z, V, total, out)
-    share = total / size.sum()
-    q = 0.0
-    for c in range(len(z)):
-        gap = out[c] - share * size[c]
-        q += gap * gap / V[c]
-    factor = max(0.0, 1.0 - (len(z) - shrink) / q) if q > 0.0 else 0.0
-    for c in range(len(z)):
-        out[c] = share * size[c] + factor * (out[c] - share * size[c])
-
-
-@kernel_with_twin(twins.hand_down, cost=0.5)
 def hand_down(
     first: IntArray,
     last: IntArray,
@@ -217,36 +131,97 @@ def hand_down(
     at: its total is spread evenly.
     """
     total = np.zeros(z.size)
-    total[0] = max(z[0], 0.0) if floor else z[0]
-    widest = 1
-    for i in range(z.size):
-        widest = max(widest, last[i] - first[i])
-    wanted = np.empty(widest)
-    keep = np.empty(widest, np.bool_)
+    total[0] = max(float(z[0]), 0.0) if floor else z[0]
     even = whole.copy()
-    for i in range(z.size):
-        if first[i] < 0:
-            continue
-        a, b = first[i], last[i]
-        if not floor:
-            _settle_family(z[a:b], V[a:b], total[i], total[a:b])
-            continue
-        if total[i] <= 0.0:
-            continue
-        n = b - a
-        if even[i]:
-            for c in range(a, b):
-                total[c] = total[i] * size[c] / size[i]
-                even[c] = True
-            continue
-        some = False
-        for c in range(n):
-            wanted[c] = z[a + c]
-            keep[c] = cut[i] <= 0.0 or z[a + c] > cut[i] * math.sqrt(V[a + c])
-            some = some or keep[c]
-        if not some:
-            keep[:n] = True
-        if cut[i] <= 0.0 and 0.0 <= shrink < n:
-            _shrink_family(z[a:b], V[a:b], size[a:b], total[i], shrink, wanted[:n])
-        project_family(wanted[:n], V[a:b], keep[:n], total[i], total[a:b])
+    with np.errstate(all="ignore"):
+        for level in levels(first, last):
+            for i, c in families(level, first, last):
+                if not floor:
+                    total[c] = _settled(z[c], V[c], total[i])
+                    continue
+                some = total[i] > 0.0
+                flat = some & even[i]
+                total[c[flat]] = total[i[flat], None] * size[c[flat]] / size[i[flat], None]
+                even[c[flat]] = True
+                i, c = i[some & ~flat], c[some & ~flat]
+                if i.size:
+                    total[c] = _family(i, c, size, z, V, cut, shrink, total[i])
     return total
+
+
+def _family(
+    i: IntArray,
+    c: IntArray,
+    size: FloatArray,
+    z: FloatArray,
+    V: FloatArray,
+    cut: FloatArray,
+    shrink: float,
+    total: FloatArray,
+) -> FloatArray:
+    """Divide the totals of families, each a row of ``c``, among their members."""
+    keep = (cut[i, None] <= 0.0) | (z[c] > cut[i, None] * np.sqrt(V[c]))
+    keep |= np.asarray(~keep.any(axis=1))[:, None]
+    wanted = z[c]
+    if 0.0 <= shrink < c.shape[1]:
+        shrunk = cut[i] <= 0.0
+        wanted[shrunk] = _shrunk(z[c[shrunk]], V[c[shrunk]], size[c[shrunk]], total[shrunk], shrink)
+    return projected(wanted, V[c], keep, total)
+
+
+def _settled(z: FloatArray, V: FloatArray, total: FloatArray) -> FloatArray:
+    """Hand families what their parents have beyond their own sums, each member in proportion to its variance.
+
+    Members that nobody measured share it evenly, and so do members known exactly.
+    """
+    gap = np.cumsum(np.concatenate([total[:, None], -z], axis=1), axis=1)[:, -1:]
+    spread = row_sums(V)[:, None]
+    unknown = np.isposinf(V)
+    missing = unknown.sum(axis=1)[:, None]
+    share = np.where(spread > 0.0, gap * (V / spread), gap / z.shape[1])
+    return z + np.where(missing > 0, np.where(unknown, gap / missing, 0.0), share)
+
+
+def _shrunk(z: FloatArray, V: FloatArray, size: FloatArray, total: FloatArray, shrink: float) -> FloatArray:
+    """Shrink families' departures from an even spread by the positive-part James–Stein factor 1 − (b − shrink)/Q."""
+    out = _settled(z, V, total)
+    share = (total / row_sums(size))[:, None] * size
+    gap = out - share
+    q = row_sums(gap * gap / V)
+    factor = np.where(q > 0.0, np.maximum(0.0, 1.0 - (z.shape[1] - shrink) / q), 0.0)
+    return share + factor[:, None] * gap
+
+
+@np.errstate(all="ignore")
+def projected(z: FloatArray, V: FloatArray, keep: BoolArray, total: FloatArray) -> FloatArray:
+    """Nearest values to z that are ≥ 0 and sum to ``total``, distances weighted by 1/V; who is not kept gets nothing.
+
+    The answer is max(0, z + θV) for one θ. Starting with everybody, members that the current θ sends below zero are
+    dropped for good: dropping a negative member only lowers θ, so it could never come back. Members that nobody
+    measured get nothing once the measured ones already exceed the total.
+    """
+    out = np.zeros(z.shape)
+    unknown = np.isposinf(V)
+    missing = (keep & unknown).sum(axis=1)
+    settled = row_sums(np.where(keep & ~unknown, np.maximum(0.0, z), 0.0))
+    room = (missing > 0) & (settled <= total)
+    rest = ((total - settled) / missing)[:, None]
+    out[room] = np.where(keep, np.where(unknown, rest, np.maximum(0.0, z)), 0.0)[room]
+    keep = keep & ~unknown
+    going = np.flatnonzero(~room)
+    while going.size:
+        k, zs, Vs = keep[going], z[going], V[going]
+        alive = k.sum(axis=1)
+        sum_V = row_sums(np.where(k, Vs, 0.0))
+        exact = sum_V == 0.0
+        theta = (total[going] - row_sums(np.where(k, zs, 0.0))) / np.where(exact, alive, sum_V)
+        moved = zs + theta[:, None] * np.where(exact[:, None], 1.0, Vs)
+        below = k & (moved <= 0.0)
+        # The last one of a family stays: of those that would all go, it is the last in order.
+        emptied = np.flatnonzero(below.sum(axis=1) >= alive)
+        below[emptied, k.shape[1] - 1 - np.argmax(k[emptied, ::-1], axis=1)] = False
+        keep[going] = k & ~below
+        done = ~below.any(axis=1)
+        out[going[done]] = np.where(k, np.maximum(0.0, moved), 0.0)[done]
+        going = going[~done]
+    return out

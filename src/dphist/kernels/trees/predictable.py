@@ -15,22 +15,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_once_hot
+from dphist.kernels.compile import kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-def _asking_cost(first: IntArray, *others: NDArray[np.float64]) -> float:
-    """About how many microseconds Python takes for `cut_boxes`: for every box the nodes on its faces."""
-    boxes, axes = others[-3].shape
-    nodes = float(len(first))
-    return float(25.0 * boxes * min(nodes, 60.0 + 4.0 * nodes ** (1.0 - 1.0 / axes)))
-
-
-# Python runs both while there is little to do. Powers are spelled out: machine code multiplies, Python would not.
-@kernel_once_hot(12.0)
+@kernel
 def whole_nodes(
     first: IntArray,
     last: IntArray,
@@ -80,7 +72,7 @@ def whole_nodes(
     return total, made
 
 
-@kernel_once_hot(_asking_cost)
+@kernel
 def cut_boxes(
     first: IntArray,
     last: IntArray,

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
-
-from dphist.kernels.compile import kernel_with_twin
-from dphist.kernels.trees import plain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@kernel_with_twin(plain.prune, cost=1.0)
 def prune(
     first: IntArray, last: IntArray, size: FloatArray, best: FloatArray, variance: FloatArray, price: float
 ) -> BoolArray:
@@ -24,89 +18,82 @@ def prune(
     A split is kept when the χ² of all contrasts below it (children against a uniform spread) exceeds ``price``
     a contrast plus what the kept splits further down cost: the dyadic classification tree on released totals.
     """
-    chi = np.zeros(best.size)
-    cost = np.zeros(best.size)
-    whole = np.zeros(best.size, np.bool_)
-    for i in range(best.size - 1, -1, -1):
-        if first[i] < 0:
-            continue
+    begins, ends, sizes = first.tolist(), last.tolist(), size.tolist()
+    totals, unsure = best.tolist(), variance.tolist()
+    chi, cost = [0.0] * best.size, [0.0] * best.size
+    whole = np.zeros(best.size, dtype=np.bool_)
+    for i in np.flatnonzero(first >= 0)[::-1].tolist():
+        begin, end, mine = begins[i], ends[i], sizes[i]
         total = 0.0
-        for c in range(first[i], last[i]):
-            total += best[c]
-        here = 0.0
-        below = price * (last[i] - first[i] - 1)
-        for c in range(first[i], last[i]):
-            gap = best[c] - total * size[c] / size[i]
-            here += chi[c] + gap * gap / variance[c]
+        for value in totals[begin:end]:
+            total += value
+        here, below = 0.0, price * (end - begin - 1)
+        for c in range(begin, end):
+            gap = totals[c] - total * sizes[c] / mine
+            here += chi[c] + gap * gap / unsure[c]
             below += cost[c]
         chi[i] = here
         cost[i] = min(here, below)
-        if below >= here:
-            whole[i] = True
+        whole[i] = below >= here
     return whole
 
 
-@kernel_with_twin(plain.quicksorted, cost=1.0)
 def quicksorted(values: FloatArray) -> IntArray:
     """The places of values in rising order; equal ones in the order that releases of every version were made with.
 
     Quicksort with the median of three as its pivot, and insertion for sixteen and fewer. Written out, because which of
     two equal values comes first decides where a cut falls, and a release must replay as it was made.
     """
-    order = np.arange(values.size)
-    begins = np.empty(100, np.int64)
-    ends = np.empty(100, np.int64)
-    begins[0] = 0
-    ends[0] = values.size - 1
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        low = begins[waiting]
-        high = ends[waiting]
+    found = np.argsort(values, kind="stable")
+    rising = values[found]
+    if not (rising[1:] == rising[:-1]).any():
+        return np.asarray(found, dtype=np.int64)
+    return np.array(_by_pivots(values.tolist()), dtype=np.int64)
+
+
+def _by_pivots(values: list[float]) -> list[int]:
+    # The values move with their places.
+    order, waiting = list(range(len(values))), [(0, len(values) - 1)]
+    while waiting:
+        low, high = waiting.pop()
         while high - low >= 15:
             middle = (low + high) >> 1
-            if values[order[middle]] < values[order[low]]:
-                order[low], order[middle] = order[middle], order[low]
-            if values[order[high]] < values[order[middle]]:
-                order[high], order[middle] = order[middle], order[high]
-            if values[order[middle]] < values[order[low]]:
-                order[low], order[middle] = order[middle], order[low]
-            pivot = values[order[middle]]
+            for one, other in ((low, middle), (middle, high), (low, middle)):
+                if values[other] < values[one]:
+                    values[one], values[other] = values[other], values[one]
+                    order[one], order[other] = order[other], order[one]
+            pivot = values[middle]
+            values[high], values[middle] = values[middle], values[high]
             order[high], order[middle] = order[middle], order[high]
-            i = low
-            j = high - 1
+            i, j = low, high - 1
             while True:
-                while i < high and values[order[i]] < pivot:
+                while i < high and values[i] < pivot:
                     i += 1
-                while j >= low and pivot < values[order[j]]:
+                while j >= low and pivot < values[j]:
                     j -= 1
                 if i >= j:
                     break
+                values[i], values[j] = values[j], values[i]
                 order[i], order[j] = order[j], order[i]
                 i += 1
                 j -= 1
+            values[i], values[high] = values[high], values[i]
             order[i], order[high] = order[high], order[i]
-            # The larger side waits, so that few ever do.
             if high - i > i - low:
-                begins[waiting] = i + 1
-                ends[waiting] = high
+                waiting.append((i + 1, high))
                 high = i - 1
             else:
-                begins[waiting] = low
-                ends[waiting] = i - 1
+                waiting.append((low, i - 1))
                 low = i + 1
-            waiting += 1
         for i in range(low + 1, high + 1):
-            moved = order[i]
-            j = i
-            while j > low and values[moved] < values[order[j - 1]]:
-                order[j] = order[j - 1]
+            value, moved, j = values[i], order[i], i
+            while j > low and value < values[j - 1]:
+                values[j], order[j] = values[j - 1], order[j - 1]
                 j -= 1
-            order[j] = moved
+            values[j], order[j] = value, moved
     return order
 
 
-@kernel_with_twin(plain.mirror_threshold, cost=2.0)
 def mirror_threshold(scores: FloatArray) -> float:
     """Where to cut small positive scores, learned from the negative ones: the noise is symmetric.
 
@@ -117,38 +104,25 @@ def mirror_threshold(scores: FloatArray) -> float:
     """
     if scores.size < 16:
         return 0.0
-    order = quicksorted(np.abs(scores))
-    running = 0.0
-    lowest = 0.0
-    cut = 0.0
-    total = 0.0
-    squares = 0.0
-    for j in order:
-        q = scores[j]
-        running += q * q - 1.0 if q > 0.0 else 1.0 - 2.0 * q * q
-        total += q
-        squares += q * q
-        if running < lowest and total <= 2.5 * math.sqrt(squares):
-            lowest = running
-            cut = abs(q)
-    return cut
+    q = scores[quicksorted(np.abs(scores))]
+    # Running sums one after the other, as a loop adds; the last that is below all before it says where to cut.
+    running = np.cumsum(np.where(q > 0.0, q * q - 1.0, 1.0 - 2.0 * q * q))
+    centred = np.cumsum(q) <= 2.5 * np.sqrt(np.cumsum(q * q))
+    allowed = np.where(centred, running, np.inf)
+    falls = np.flatnonzero(allowed < np.minimum.accumulate(np.append(0.0, allowed[:-1])))
+    return float(abs(q[falls[-1]])) if falls.size else 0.0
 
 
-@kernel_with_twin(plain.level_cuts, cost=2.0)
 def level_cuts(
     parent: IntArray, whole: BoolArray, level: IntArray, best: FloatArray, variance: FloatArray
 ) -> FloatArray:
     """A mirror threshold for the boxes of every level whose parents are split and hold something, handed to them."""
     cut = np.zeros(best.size)
-    for this in range(1, level.max() + 1):
-        scores = np.empty(best.size)
-        count = 0
-        for i in range(1, best.size):
-            if level[i] == this and not whole[parent[i]] and best[parent[i]] > 0.0:
-                scores[count] = best[i] / math.sqrt(variance[i])
-                count += 1
-        threshold = mirror_threshold(scores[:count])
-        for i in range(1, best.size):
-            if level[i] == this:
-                cut[parent[i]] = threshold
+    split = ~whole[parent] & (best[parent] > 0.0)
+    split[0] = False
+    for this in range(1, int(level.max()) + 1):
+        mine = level == this
+        mine[0] = False
+        asked = mine & split
+        cut[parent[mine]] = mirror_threshold(best[asked] / np.sqrt(variance[asked]))
     return cut

@@ -5,6 +5,8 @@ a typical question is a contrast of level j: what the averages over boxes of lev
 those of level j − 1 keep (`dphist.mechanisms.trees.shares` has the formula). The noise law of a share enters by its
 ``scale`` and its ``power``: a level that spends s of the budget has variance 2·scale²/s^power, with power 2 for Laplace
 noise and 1 for Gaussian noise. Everything here reads public facts and released values.
+
+Levels are few, and Python takes a number out of a list several times as fast as out of an array.
 """
 
 from __future__ import annotations
@@ -14,28 +16,51 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_with_twin
-from dphist.kernels.trees import plain
-
 FloatArray = NDArray[np.float64]
 
 
-@kernel
-def _precision(share: float, scale: float, power: int) -> float:
-    """One over the variance that a share buys."""
-    if power == 2:
-        # Not a power: Python's and the machine's may differ in the last bit.
-        ratio = share / scale
-        return 0.5 * (ratio * ratio)
-    return 0.5 * share / (scale * scale)
+class _Errors:
+    """`range_error` of one question after the other, where nothing but the shares changes."""
+
+    def __init__(
+        self,
+        weight: FloatArray,
+        cells: FloatArray,
+        known: FloatArray,
+        scale: float,
+        densities: FloatArray,
+        chances: FloatArray,
+        waste: float,
+        power: int,
+    ) -> None:
+        self.scale, self.square = scale, power == 2
+        self.levels = []
+        for weighs, size, paid in zip(weight.tolist(), cells.tolist(), known.tolist(), strict=True):
+            priors = [density * density * size for density in densities.tolist()]
+            gains = [
+                (prior, weighs * chance * prior)
+                for prior, chance in zip(priors, chances.tolist(), strict=True)
+            ]
+            self.levels.append((size, paid, gains, waste * weighs))
+        self.levels.reverse()
+
+    def __call__(self, shares: list[float]) -> float:
+        scale, square = self.scale, self.square
+        precision = error = 0.0
+        for share, (size, paid, gains, wasted) in zip(reversed(shares), self.levels, strict=True):
+            if square:
+                ratio = share / scale
+                bought = 0.5 * (ratio * ratio)
+            else:
+                bought = 0.5 * share / (scale * scale)
+            precision += (paid + bought) * size
+            for prior, gain in gains:
+                error += gain / (precision * prior + 1.0)
+            if precision > 0.0:
+                error += wasted / precision
+        return error
 
 
-def _share_cost(weight: FloatArray, *others: FloatArray | float) -> float:
-    """About how many microseconds Python takes: moves between any two levels, at some sizes, each weighed again."""
-    return 2.0 * float(len(weight)) ** 3
-
-
-@kernel_with_twin(plain.range_error, cost=2.0)
 def range_error(
     weight: FloatArray,
     cells: FloatArray,
@@ -57,19 +82,9 @@ def range_error(
     noise that no inference takes out again. ``known`` is the precision already paid for at each level. With no
     densities and a waste of 1 this is the mean variance of least squares.
     """
-    precision = 0.0
-    error = 0.0
-    for j in range(weight.size - 1, -1, -1):
-        precision += (known[j] + _precision(shares[j], scale, power)) * cells[j]
-        for i in range(densities.size):
-            prior = densities[i] * densities[i] * cells[j]
-            error += weight[j] * chances[i] * prior / (precision * prior + 1.0)
-        if precision > 0.0:
-            error += waste * weight[j] / precision
-    return error
+    return _Errors(weight, cells, known, scale, densities, chances, waste, power)(shares.tolist())
 
 
-@kernel
 def _convex_shares(
     weight: FloatArray, cells: FloatArray, waste: float, power: int
 ) -> tuple[float, FloatArray]:
@@ -77,34 +92,31 @@ def _convex_shares(
 
     Exponentiated gradient: at the optimum every level in use gains the same from one more grain of budget.
     """
-    levels = len(weight)
-    none, nothing = np.zeros(levels), np.zeros(0)
-    shares = np.full(levels, 1.0 / levels)
-    least = range_error(weight, cells, none, shares, 1.0, nothing, nothing, waste, power)
-    slope = np.empty(levels)
-    information = np.empty(levels)
-    pace = 0.5
+    none, nothing, levels = np.zeros(weight.size), np.zeros(0), weight.size
+    errors = _Errors(weight, cells, none, 1.0, nothing, nothing, waste, power)
+    weighs, sizes = weight.tolist(), cells.tolist()
+    shares = [1.0 / levels] * levels
+    least, pace = errors(shares), 0.5
     for _ in range(600):
-        known = 0.0
+        known, information = 0.0, [0.0] * levels
         for j in range(levels - 1, -1, -1):
-            known += (shares[j] * shares[j] if power == 2 else shares[j]) / 2 * cells[j]
+            known += (shares[j] * shares[j] if power == 2 else shares[j]) / 2 * sizes[j]
             information[j] = known
-        pull = 0.0
-        weighted = 0.0
+        pull, weighted, slope = 0.0, 0.0, [0.0] * levels
         for j in range(levels):
-            pull += max(0.0, weight[j]) / (information[j] * information[j])
-            slope[j] = (shares[j] if power == 2 else 0.5) * cells[j] * pull
+            pull += max(0.0, weighs[j]) / (information[j] * information[j])
+            slope[j] = (shares[j] if power == 2 else 0.5) * sizes[j] * pull
             weighted += shares[j] * slope[j]
-        trial = np.empty(levels)
-        for j in range(levels):
-            step = min(2.0, max(-2.0, slope[j] / weighted - 1.0))
-            trial[j] = max(1e-9, shares[j] * math.exp(pace * step))
-        # Written out: NumPy adds eight and more numbers in another order.
+        trial = [
+            max(1e-9, share * math.exp(pace * min(2.0, max(-2.0, each / weighted - 1.0))))
+            for share, each in zip(shares, slope, strict=True)
+        ]
+        # One after the other: Python's own sum compensates for rounding from 3.12 on.
         whole = 0.0
-        for j in range(levels):
-            whole += trial[j]
-        trial /= whole
-        cost = range_error(weight, cells, none, trial, 1.0, nothing, nothing, waste, power)
+        for each in trial:
+            whole += each
+        trial = [each / whole for each in trial]
+        cost = errors(trial)
         if cost <= least:
             settled = least - cost < 1e-10 * least
             shares, least = trial, cost
@@ -114,10 +126,9 @@ def _convex_shares(
             pace *= 0.5
             if pace < 1e-3:
                 break
-    return least, shares
+    return least, np.array(shares)
 
 
-@kernel_with_twin(plain.best_shares, cost=_share_cost)
 def best_shares(
     weight: FloatArray,
     cells: FloatArray,
@@ -142,17 +153,17 @@ def best_shares(
         whole = (scale / left) * (scale / left) if power == 2 else scale * scale / left
         return least * whole, sure * left
     levels = weight.size
-    lowest = np.inf
-    best = np.zeros(levels)
+    errors = _Errors(weight, cells, known, scale, densities, chances, waste, power)
+    lowest, best = math.inf, [0.0] * levels
     for start in range(4):
-        shares = np.zeros(levels)
+        shares = [0.0] * levels
         if start == 0:
-            shares[first:] = left / (levels - first)
+            shares[first:] = [left / (levels - first)] * (levels - first)
         elif start == 1:
             shares[levels - 1] = left
         else:
             shares[min(first + 2 * (start - 2), levels - 1)] = left
-        error = range_error(weight, cells, known, shares, scale, densities, chances, waste, power)
+        error = errors(shares)
         step = left / 2.0
         while step > left / 70.0:
             moved = False
@@ -163,16 +174,14 @@ def best_shares(
                     amount = min(step, shares[giver])
                     shares[giver] -= amount
                     shares[taker] += amount
-                    tried = range_error(weight, cells, known, shares, scale, densities, chances, waste, power)
+                    tried = errors(shares)
                     if tried < error * (1.0 - 1e-6):
-                        error = tried
-                        moved = True
+                        error, moved = tried, True
                     else:
                         shares[giver] += amount
                         shares[taker] -= amount
             if not moved:
                 step /= 2.0
         if error < lowest:
-            lowest = error
-            best[:] = shares
-    return lowest, best
+            lowest, best = error, shares
+    return lowest, np.array(best)

@@ -223,7 +223,7 @@ class Questions:
         Returns:
             A number for every question.
         """
-        from dphist.kernels.summed_area import add_to_answers, all_range_sums
+        from dphist.kernels.summed_area import add_box_sums, all_range_sums
 
         self._refuse_too_many()
         # Compiled code does not look where it reads: a table of another shape would be read past its end.
@@ -240,11 +240,11 @@ class Questions:
         strides = np.array(table.strides, dtype=np.int64) // table.itemsize
         flat = table.reshape(-1)
         if self.query is not None:
-            add_to_answers(flat, strides, self.low, self.high, self.query, out)
+            add_box_sums(flat, strides, self.low, self.high, self.query, out)
             return out
         for start in range(0, self.size, CHUNK):
             low, high = self._slice(start, min(start + CHUNK, self.size))
-            add_to_answers(flat, strides, low, high, np.arange(start, start + len(low)), out)
+            add_box_sums(flat, strides, low, high, np.arange(start, start + len(low)), out)
         return out
 
     def _refuse_too_many(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.kernels.summed_area import add_to_answers, running_sums
+from dphist.kernels.summed_area import add_box_sums, running_sums
 from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
 # Counts stay below 2⁶², so a difference from such a guess stays in 64 bits.
@@ -52,6 +52,6 @@ class Disagreements:
         table = running_sums(counts.reshape(layout.shape))
         strides = np.array(table.strides, dtype=np.int64) // table.itemsize
         answers = np.zeros(len(self.low), dtype=np.int64)
-        add_to_answers(table.reshape(-1), strides, self.low, self.high, np.arange(len(self.low)), answers)
+        add_box_sums(table.reshape(-1), strides, self.low, self.high, np.arange(len(self.low)), answers)
         scores = np.abs(answers - self.guess)
         yield Candidates(scores, np.array([0, scores.size], dtype=np.int64), 2)

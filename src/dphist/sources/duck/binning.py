@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dphist.kernels.bins import bins_of
 from dphist.sources.duck.allowance import count_by_position
 from dphist.sources.duck.arrow import Ask, batches_of
 from dphist.sources.sql.words import quote
@@ -82,4 +81,5 @@ def _binned(column: Any, edges: Edges) -> npt.NDArray[np.int32]:
     values = np.frombuffer(column.buffers()[1], dtype=edges.dtype)[
         column.offset : column.offset + len(column)
     ]
-    return bins_of(values, edges).astype(np.int32)
+    found = np.searchsorted(edges, values, side="right") - 1
+    return np.clip(found, 0, len(edges) - 2).astype(np.int32)

@@ -96,7 +96,7 @@ def measure(
 ) -> Iterator[Line]:
     """Give the processor seconds of every command on releases of several kinds, beside those of what it must import.
 
-    Machines that are used have compiled what is used there (`dphist.kernels.machine`). What every command takes that
+    Machines that are used have compiled what is used there (`dphist.kernels.compile`). What every command takes that
     is the first on one that has compiled nothing comes after it.
     """
     cells, runs = (2_000, 0) if quick else (cells, runs)
@@ -126,11 +126,7 @@ def measure(
 
 
 # A command with every kernel compiled that it calls; and a release.
-_COMPILED = (
-    "from dphist.cli import main; from dphist.extras import process_is_ours;"
-    "from dphist.kernels.compile import compile_at_once;"
-    "process_is_ours(); compile_at_once(); main()"
-)
+_COMPILED = "from dphist.cli import main; from dphist.extras import process_is_ours;process_is_ours(); main()"
 _PUBLISHED = (
     "import sys; from dphist_bench.measurements.speed.commands import release_of;"
     "release_of(sys.argv[1], int(sys.argv[2]), 'out.parquet')"

@@ -16,7 +16,6 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 
 import dphist.release.file.writing  # noqa: F401 -- part of starting up, not of a phase
-from dphist.kernels.compile import compile_at_once
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.unit import Unit
 from dphist.publishing.door import publish
@@ -36,7 +35,6 @@ def measure(
     verify: Annotated[bool, "read the file and verify it, too"] = False,
 ) -> Iterator[Line]:
     """Give a row a phase; the kernels are compiled on a small cube first."""
-    compile_at_once()
     for mechanism in mechanisms:
         with tempfile.TemporaryDirectory(prefix="dphist-large-") as folder:
             # The least cube that is written as large ones are; what it compiles is kept.

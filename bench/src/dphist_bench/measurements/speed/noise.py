@@ -25,8 +25,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from dphist.kernels.compile import compile_at_once
-from dphist.kernels.sampling.twins import UNSETTLED
+from dphist.kernels.sampling.laplace import UNSETTLED
 from dphist.private.noise import Keystream, Noise, laplace
 from dphist_bench.measuring import Line
 from dphist_bench.timing import least, seconds
@@ -38,7 +37,6 @@ def measure(
     *, quick: bool, opendp: Annotated[str | None, "a Python that has OpenDP, where this one has not"] = None
 ) -> Iterator[Line]:
     """Give the four tables."""
-    compile_at_once()  # the compiled samplers are measured, not what stands in for them while numba is not loaded
     peer, reason = _opendp(2_000 if quick else 100_000)
     yield from _many(100_000 if quick else 1_000_000, 2 if quick else 100, peer)
     yield reason

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dphist.kernels.compile import compile_at_once
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
@@ -23,7 +22,6 @@ from dphist_bench.timing import least, seconds
 
 def measure(*, quick: bool, repeats: int = 4, large: bool = True) -> Iterator[Line]:
     """Give the least CPU seconds of a few releases, kernels compiled and public tables made before."""
-    compile_at_once()
     sides = (64, 16) if quick else (4096, 65536)
     for cells in sides:
         uneven = np.random.default_rng(cells).dirichlet(np.full(cells, 0.3))  # noqa: TID251 -- data only
