@@ -7,6 +7,7 @@ import pytest
 
 import dphist
 from dphist.errors import QueryError
+from dphist.release.file.description import stamped
 from dphist.release.language import read_question
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(10)), dphist.Nominal("sex", ["F", "M"])])
@@ -111,7 +112,9 @@ def test_a_release_from_elsewhere_imports_nothing(release, tmp_path):
     story = json.loads(table.schema.metadata[b"dphist"])
     story["mechanism"] = {"name": "antigravity:fly", "options": {}}
     pq.write_table(
-        table.replace_schema_metadata(table.schema.metadata | {b"dphist": json.dumps(story).encode()}),
+        table.replace_schema_metadata(
+            stamped(table.schema.metadata | {b"dphist": json.dumps(story).encode()})
+        ),
         tmp_path / "evil.parquet",
     )
     with pytest.raises(dphist.errors.DphistError, match=r"there is no mechanism|says other things"):

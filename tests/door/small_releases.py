@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 import dphist
+from dphist.release.file.description import stamped
 from dphist.release.file.writing import HOW
 
 LINE = dphist.Domain([dphist.Ordinal("age", range(64))])
@@ -39,7 +40,7 @@ def saved(release, path, forge=lambda story: None):
     forge(story)
     metadata[b"dphist"] = json.dumps(story).encode()
     metadata.pop(b"pandas", None)
-    pq.write_table(table.replace_schema_metadata(metadata), path, write_statistics=False, **HOW)
+    pq.write_table(table.replace_schema_metadata(stamped(metadata)), path, write_statistics=False, **HOW)
     return dphist.load(path)
 
 

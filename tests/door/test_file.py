@@ -12,6 +12,7 @@ import pytest
 
 import dphist
 from dphist.errors import InputError, MechanismError, QueryError
+from dphist.release.file.description import stamped
 
 DOMAIN = dphist.Domain(
     [
@@ -199,7 +200,9 @@ def test_a_release_by_a_mechanism_that_is_not_here_is_asked_as_ever(release, tmp
     story = json.loads(table.schema.metadata[b"dphist"])
     story["mechanism"] = {"name": "elsewhere:Fancy", "options": {}}
     pq.write_table(
-        table.replace_schema_metadata(table.schema.metadata | {b"dphist": json.dumps(story).encode()}),
+        table.replace_schema_metadata(
+            stamped(table.schema.metadata | {b"dphist": json.dumps(story).encode()})
+        ),
         tmp_path / "out.parquet",
     )
     foreign = dphist.load(tmp_path / "out.parquet")

@@ -31,6 +31,7 @@ from dphist.private.scores.boundaries import Boundaries
 from dphist.publishing.account import Account
 from dphist.publishing.door import _release
 from dphist.publishing.measures import plan_measures, publish_measured
+from dphist.release.file.description import stamped
 from dphist.release.file.writing import HOW
 from dphist.sources.count import count_and_sum
 from dphist.testing import RecordingNoise
@@ -152,7 +153,7 @@ def test_a_forged_file_is_refused(tmp_path: Path, forgery: str) -> None:
     story = json.loads(metadata[b"dphist"])
     changed = FORGERIES[forgery](story, table)
     metadata[b"dphist"] = json.dumps(story).encode()
-    pq.write_table(changed.replace_schema_metadata(metadata), path, write_statistics=False, **HOW)
+    pq.write_table(changed.replace_schema_metadata(stamped(metadata)), path, write_statistics=False, **HOW)
     with pytest.raises(DphistError):
         dphist.load(path).verify()
 

@@ -12,6 +12,7 @@ import dphist
 from dphist.errors import DphistError
 from dphist.mechanisms.spec import from_json, parse, show
 from dphist.model.exact import exact, fraction
+from dphist.release.file.description import stamped
 from dphist.release.language import read_question
 
 QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -115,7 +116,7 @@ def test_tampered_descriptions(saved, data):
             holder = holder[key]
         holder[path[-1]] = data.draw(ODD)
     bad = saved.with_name("told.parquet")
-    pq.write_table(table.replace_schema_metadata({b"dphist": json.dumps(story).encode()}), bad)
+    pq.write_table(table.replace_schema_metadata(stamped({b"dphist": json.dumps(story).encode()})), bad)
     release = refuses(lambda: dphist.load(bad))
     if release is not None:
         refuses(release.verify)

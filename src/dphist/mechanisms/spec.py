@@ -181,6 +181,8 @@ def _decode(value: Any) -> Any:
         if "fraction" in value:
             return fraction(value["fraction"])
         if "tuple" in value:
+            if not isinstance(value["tuple"], list):
+                raise MechanismError("a mechanism's tuple must be written as a list")
             return tuple(_decode(item) for item in value["tuple"])
         if set(value) == {"name", "options"}:
             if not isinstance(value["name"], str) or not isinstance(value["options"], dict):

@@ -1,13 +1,13 @@
 """Reading a release from its file, which may come from anybody: nothing in it is taken on trust.
 
-What was read is laid out again as the writer would (`dphist.release.file.writing`), and a file that holds anything
-else is refused (`dphist.release.file.nothing_else`). That its counts were paid for is for `Release.verify` to show.
+What a reader does not know it passes over. That counts were paid for, and that the file holds nothing else
+(`dphist.release.file.nothing_else`), is for `Release.verify` to show.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -27,20 +27,17 @@ from dphist.model.measure import Measure, Quantity
 from dphist.model.transcript import Entry, Transcript
 from dphist.model.workload import Workload
 from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
-from dphist.release.columns import label_columns, plain_numbers
+from dphist.release.columns import plain_numbers
 from dphist.release.contents import MeasuredSums
 from dphist.release.file import tables as tables_file
 from dphist.release.file.description import (
-    FORMAT,
     KEY,
+    is_readable,
     read_entry,
     read_guarantee,
     read_receipt,
+    stamped,
 )
-from dphist.release.file.labels import label_fields
-from dphist.release.file.nothing_else import check_description, check_schema, check_size
-from dphist.release.file.readable import readable
-from dphist.release.file.writing import file_schema, laid_out
 from dphist.release.guarantee import Guarantee
 from dphist.release.headers import DAMAGED, wanted_memory
 from dphist.release.held import Story
@@ -57,6 +54,8 @@ _MISFITS = (
     ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError,
     RecursionError, SyntaxError, MemoryError, SystemError, *DAMAGED,
 )  # fmt: skip
+# Where Arrow keeps a copy of the schema and of all that a file says of itself.
+_ARROW = b"ARROW:schema"
 _FOOTER_LIMIT = (1 << 31) - 1
 
 
@@ -105,14 +104,17 @@ def load(path: str | PathLike[str]) -> Release:
         version = description["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
-    if type(version) is not int or version != FORMAT:
+    if {key: text for key, text in file.metadata.metadata.items() if key != _ARROW} != metadata:
+        raise ReleaseError(f"{place} is damaged: what it says of itself stands there twice, and differs")
+    if metadata != stamped(metadata):
+        raise ReleaseError(f"{place} is damaged: what it says of itself is not what was written")
+    if not is_readable(version):
         raise ReleaseError(f"{place} has a format that only a newer dphist reads; upgrade dphist")
     try:
         if json.dumps(description).encode() != metadata[KEY]:
             raise ReleaseError("its description is written in another way than a release's is")
         insist_on_room(wanted_memory(raw) + _unpacked(description))
         release = (_read_sparse if description.get("form") == "sparse" else _read)(file, description)
-        _check(file, description, release)
         object.__setattr__(release, "_written", _bounds(file, raw, description))
         return release
     except TooLargeError as error:
@@ -139,19 +141,10 @@ def _bounds(file: pyarrow.parquet.ParquetFile, raw: Any, description: dict[str, 
     )
 
 
-def _check(file: pyarrow.parquet.ParquetFile, description: dict[str, Any], release: Release) -> None:
-    """Insist that the file says of itself what the release does; `Release.verify` compares all of it."""
-    confidence = read_confidence(description["confidence"])
-    known, columns = laid_out(release, confidence, packed=False)
-    check_description(description, known)
-    names = known["bounds"]
-    if any(description.get(key) != known.get(key) for key in ("bounds", "columns")):
-        raise ReleaseError("its numbers stand in other columns than a release's do")
-    words = readable(release, confidence, names | {"estimate": next(iter(columns))})
-    labels = label_columns(release.domain)
-    check_schema(
-        file, file_schema(label_fields(release.domain, release.cells, labels), columns, names), KEY, words
-    )
+def _check_size(file: pyarrow.parquet.ParquetFile, least: int, most: int) -> None:
+    """Refuse other rows than the description has cells, before any of them is read."""
+    if not least <= file.metadata.num_rows <= most:
+        raise ReleaseError("it has other rows than its description has cells")
 
 
 def _unpacked(told: Any) -> int:
@@ -169,14 +162,12 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     if description.get("form") == TableCells.form:
         tables = tables_file.read_tables(domain, description["tables"])
     size = domain.size if tables is None else tables_file.rows(domain, tables)
-    check_size(file, size, size)
+    _check_size(file, size, size)
     wanted = {
         description["estimate"],
         *(entry["column"] for entry in description["transcript"] if "column" in entry),
     }
-    columns = _Columns(file)
-    for name in sorted(wanted):
-        columns[name] = _numbers(file, name)
+    columns = _Columns(file, wanted)
     numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
     cells: Cells
     if tables is None:
@@ -209,9 +200,14 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
 class _Columns(dict[str, NDArray[Any]]):
     """Columns of numbers, each read when it is first looked at."""
 
-    def __init__(self, file: pyarrow.parquet.ParquetFile) -> None:
-        super().__init__()
+    def __init__(self, file: pyarrow.parquet.ParquetFile, names: Iterable[str]) -> None:
+        super().__init__({name: _numbers(file, name) for name in sorted(names)})
         self._file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy goes to another process, and an open file cannot.
+        numbers = [field.name for field in self._file.schema_arrow if field.name.startswith("model")]
+        return dict, ({**self, **{name: self[name] for name in numbers}},)
 
     def __missing__(self, name: str) -> NDArray[Any]:
         self[name] = _numbers(self._file, name)
@@ -242,7 +238,7 @@ def _telling(release: Release, model: Any, columns: Mapping[str, NDArray[Any]]) 
 def _read_sparse(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
     """Read a sparse release that `save` wrote."""
     domain = Domain.from_json(description["domain"])
-    check_size(file, 0, domain.size)
+    _check_size(file, 0, domain.size)
     names = description["columns"]
     cells, values = (
         np.ascontiguousarray(_numbers(file, names[name]), dtype=np.int64) for name in ("cell", "estimate")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from hashlib import sha256
 from math import prod
 from typing import Any
 
@@ -17,10 +19,28 @@ from dphist.model.unit import Unit
 from dphist.release.guarantee import Guarantee, Receipt
 from dphist.release.packed import unpack
 
-FORMAT = 3
-"""Which way of writing a release down; a file of another is not read."""
+FORMAT = "1.0"
+"""Which way of writing a release down. Of a higher minor number fields may be new, and are passed over; a file of
+another major one is not read."""
 KEY = b"dphist"
 """Where in a file's metadata the description stands."""
+DIGEST = b"digest"
+"""Where a fingerprint of all other metadata stands: pages carry checksums, a footer has none of its own."""
+
+
+def stamped(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Metadata with the SHA-256 of all others: of keys in order, each with its value behind it and a zero behind both.
+
+    It tells damage, not forgery: whoever changes a file on purpose writes another, and `Release.verify` finds that.
+    """
+    told = (key + b"\0" + metadata[key] + b"\0" for key in sorted(metadata) if key != DIGEST)
+    return {**metadata, DIGEST: sha256(b"".join(told)).hexdigest().encode()}
+
+
+def is_readable(version: Any) -> bool:
+    """Whether a file of this format can be read: one of the same major number."""
+    found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", version) if isinstance(version, str) else None
+    return found is not None and found[1] == FORMAT.split(".")[0]
 
 
 def write_entry(entry: Entry, budget: Budget) -> dict[str, Any]:

@@ -1,15 +1,16 @@
 """Nothing in the file but the release: what else it holds would be published under the release's good name.
 
 `Release.verify` shows that the counts follow from answers that were paid for. A column, a remark or a stretch of bytes
-beside them is paid for by nobody, and another tool may read what dphist computes anew. So a file is opened only if its
-description and its words, in both of the places where Parquet keeps them, are what the writer would say. It verifies
-only if it is, part for part, what the writer makes of this release: it is written again and compared. Bounds are
-checked by `Release.verify`, which knows the errors. (Free text stays free: what the custodian says of the release,
+beside them is paid for by nobody, and another tool may read what dphist computes anew. So a file verifies only if its
+description and its words, in both of the places where Parquet keeps them, are what the writer would say, and if it is,
+part for part, what the writer makes of this release: it is written again and compared. Bounds are checked by
+`Release.verify`, which knows the errors. (Free text stays free: what the custodian says of the release,
 whose budget paid, and which program wrote the file.)
 """
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from base64 import b64decode
@@ -18,10 +19,13 @@ from itertools import zip_longest
 from typing import IO, TYPE_CHECKING, Any
 
 from dphist.errors import ReleaseError, VerificationError
+from dphist.inference.intervals import read_confidence
+from dphist.release.columns import label_columns
 from dphist.release.contents import Contents
-from dphist.release.file.description import KEY
-from dphist.release.file.readable import check_words
-from dphist.release.file.writing import write
+from dphist.release.file.description import DIGEST, KEY
+from dphist.release.file.labels import label_fields
+from dphist.release.file.readable import check_words, readable
+from dphist.release.file.writing import file_schema, laid_out, write
 from dphist.release.headers import DAMAGED, DamagedError, is_one_frame, page_headers, read_footer
 
 if TYPE_CHECKING:
@@ -32,12 +36,6 @@ _ARROW = b"ARROW:schema"
 _WRITER = re.compile(rb"parquet-cpp-arrow version [\d.]{1,20}(-SNAPSHOT)?")
 # Where the first page begins, and bytes that are compared at a time.
 _FIRST, _BLOCK = 4, 1 << 20
-
-
-def check_size(file: pyarrow.parquet.ParquetFile, least: int, most: int) -> None:
-    """Refuse other rows than the description has cells, before any of them is read."""
-    if not least <= file.metadata.num_rows <= most:
-        raise ReleaseError("it has other rows than its description has cells")
 
 
 def check_schema(
@@ -53,10 +51,26 @@ def check_schema(
     told = dict(file.metadata.metadata)
     if pa.ipc.read_schema(pa.py_buffer(b64decode(told.pop(_ARROW)))).metadata != told:
         raise ReleaseError("what it says about itself stands there twice, and differs")
-    check_words({name: text for name, text in told.items() if name != key}, words)
+    check_words({name: text for name, text in told.items() if name not in (key, DIGEST)}, words)
     for field in found:
         if set(field.metadata or {}) - {b"PARQUET:field_id"}:
             raise ReleaseError("a column carries metadata that no release has")
+
+
+def _check_told(release: Contents, file: pyarrow.parquet.ParquetFile) -> None:
+    """Insist that the file says of itself what the release does, and no more."""
+    description = json.loads(file.schema_arrow.metadata[KEY])
+    confidence = read_confidence(description["confidence"])
+    known, columns = laid_out(release, confidence, packed=False)
+    check_description(description, known)
+    names = known["bounds"]
+    if any(description.get(key) != known.get(key) for key in ("bounds", "columns")):
+        raise ReleaseError("its numbers stand in other columns than a release's do")
+    words = readable(release, confidence, names | {"estimate": next(iter(columns))})
+    labels = label_columns(release.domain)
+    check_schema(
+        file, file_schema(label_fields(release.domain, release.cells, labels), columns, names), KEY, words
+    )
 
 
 def check_written_again(release: Contents) -> None:
@@ -74,9 +88,13 @@ def check_written_again(release: Contents) -> None:
         return
     import pyarrow as pa
 
+    try:
+        _check_told(release, written.file)
+    except ReleaseError as error:
+        raise VerificationError(f"the file says more than its release, or otherwise: {error}") from None
     told, theirs = written.file.metadata.metadata, written.raw
     with tempfile.TemporaryFile() as ours:
-        write(release, ours, written.confidence, said={KEY: told[KEY], b"software": told[b"software"]})
+        write(release, ours, written.confidence, said={name: told[name] for name in (KEY, b"software")})
         try:
             same = _same_bytes(theirs, ours) or all(
                 one == other for one, other in zip_longest(_parts(theirs), _parts(ours))

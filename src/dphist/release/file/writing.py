@@ -25,7 +25,13 @@ from dphist.release.columns import as_arrow, axis_strides, label_columns, number
 from dphist.release.contents import Contents
 from dphist.release.file import sparse as sparse_file
 from dphist.release.file import tables as tables_file
-from dphist.release.file.description import FORMAT, KEY, write_entry, write_guarantee
+from dphist.release.file.description import (
+    FORMAT,
+    KEY,
+    stamped,
+    write_entry,
+    write_guarantee,
+)
 from dphist.release.file.labels import label_fields, label_rows
 from dphist.release.file.readable import readable
 from dphist.release.held import Arrays, written
@@ -64,9 +70,8 @@ def write(
     description, columns = laid_out(release, confidence, packed=said is None)
     names = description["bounds"]
     words = readable(release, confidence, names | {"estimate": next(iter(columns))})
-    schema = file_schema(label_fields(domain, cells, labels), columns, names).with_metadata(
-        {KEY: json.dumps(description).encode(), **words, **(said or {})}
-    )
+    told = {KEY: json.dumps(description).encode(), **words, **(said or {})}
+    schema = file_schema(label_fields(domain, cells, labels), columns, names).with_metadata(stamped(told))
     size, step = cells.numbers.size, _ROWS if len(schema) <= _MANY else _ROWS // _MANY
     # Readers pass row groups over by the labels that a group has some of; of the other columns each has all kinds.
     strides = axis_strides(domain)
