@@ -13,8 +13,7 @@ from dphist.cli.publishing import read_schema
 from dphist.errors import InputError
 from dphist.mechanisms import list_mechanisms
 from dphist.model.workload import Workload
-from dphist.planning.compare import Row, compare, sampled
-from dphist.planning.skyline import skyline
+from dphist.planning.compare import Row, compare, sampled, skyline
 from dphist.release.atomic import atomic
 from dphist.report.compared import compared_page
 from dphist.sources import count

@@ -114,6 +114,20 @@ def compare(
     return sorted(rows, key=lambda row: row.error)
 
 
+def skyline(rows: Iterable[tuple[str, *tuple[float, ...]]]) -> list[str]:
+    """Names of the rows that no other row dominates, in the order given.
+
+    A row is a name and its costs, such as ``("h", seconds, error)``; less is better. Row a dominates row b if it is
+    nowhere worse and somewhere better, so equal rows stay together.
+    """
+    listed = [(name, np.array(costs)) for name, *costs in rows]
+    return [
+        name
+        for name, mine in listed
+        if not any((other <= mine).all() and (other < mine).any() for _, other in listed)
+    ]
+
+
 def sampled(workload: Workload, most: int = MOST_QUESTIONS) -> Workload:
     """The workload itself or, where it asks too much to be held in memory, so many of its questions, evenly picked."""
     if len(workload) <= most or workload.query is not None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dphist.planning.skyline import skyline
+from dphist.planning.compare import skyline
 from dphist_bench.results import Results
 from dphist_bench.views import save_chart, short, ticks
 from dphist_bench.views.labels import Box, Place, placed
