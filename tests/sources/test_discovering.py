@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -22,12 +20,8 @@ from dphist.private.discovery import discover, price_of, threshold
 from dphist.private.noise import Keystream, Noise
 from dphist.private.noise.tails import gaussian_tail, laplace_tail, least_reach
 from dphist.publishing.checking import verify_file
-from dphist.sources.count import column_of
 from dphist.sources.discovering import keys_of
-from dphist.sources.duck.duck import Duck
-from dphist.sources.duck.hashed import hashed_keys
-from dphist.sources.engine import Bound
-from dphist.sources.open import open_source
+from dphist.sources.duck import duck
 from dphist.sources.tally import Tallied
 
 PAGE = Domain([Nominal("page", discover=True)])
@@ -188,23 +182,7 @@ def views(rows: int = 600, seed: int = 0) -> pa.Table:
     )
 
 
-Order = Callable[[tuple[bytes, int]], Any]
-
-
-def by_hash(expression: str = "hash(key) >> {drop}") -> Callable[[bool], Order]:
-    """DuckDB's order of a person's cells: bits of a hash of the key, the known cell, then the key's text."""
-    known = {}
-    with duckdb.connect() as connection:
-        for page in PAGES[1:]:
-            for crossed in (False, True):
-                sql = f"SELECT {expression.format(drop=3 if crossed else 1)} FROM (SELECT ?::VARCHAR AS key)"
-                ((known[str(page).encode(), crossed],),) = connection.execute(sql, [page]).fetchall()
-    return lambda crossed: lambda cell: (known[cell[0], crossed], cell[1], cell[0])
-
-
-def reference(
-    table: pa.Table, unit: Unit, *, crossed: bool, order: Order | None = None
-) -> dict[str, list[int]]:
+def reference(table: pa.Table, unit: Unit, *, crossed: bool) -> dict[str, list[int]]:
     """Counts by key, each person by themselves, from the statement of the rule."""
     people: dict[Any, list[tuple[bytes, int]]] = {}
     for number, line in enumerate(table.to_pylist()):
@@ -217,9 +195,9 @@ def reference(
         if unit.id is None:
             chosen = rows
         elif unit.cells is None:
-            chosen = walk(sorted(rows, key=order), unit.rows, start(str(person)))
+            chosen = walk(sorted(rows), unit.rows, start(str(person)))
         else:
-            kept = walk(sorted(set(rows), key=order), unit.cells, start(str(person)))
+            kept = walk(sorted(set(rows)), unit.cells, start(str(person)))
             chosen = [cell for cell in kept for _ in range(min(rows.count(cell), unit.per_cell or 1))]
         for page, place in chosen:
             found.setdefault(page.decode(), [0] * (3 if crossed else 1))[place] += 1
@@ -235,55 +213,33 @@ def found(source: Any, domain: Domain, unit: Unit) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_every_engine_keeps_the_cells_of_the_rule(engine: Any, unit: Unit) -> None:  # noqa: F811
-    """In the order of the keys' texts, on DuckDB in that of their hashes."""
+    """In the order of the keys' texts."""
     table = views()
-    put, ordered = engine.put(table), by_hash() if isinstance(engine, Duckdb) else lambda crossed: None
+    put = engine.put(table)
     for domain in (PAGE, CROSSED):
-        crossed = domain is CROSSED
-        assert found(put, domain, unit) == reference(table, unit, crossed=crossed, order=ordered(crossed))
+        assert found(put, domain, unit) == reference(table, unit, crossed=domain is CROSSED)
 
 
 @pytest.mark.parametrize("unit", UNITS[1:], ids=str)
 @pytest.mark.parametrize("domain", [PAGE, CROSSED], ids=["page", "crossed"])
 @pytest.mark.parametrize("ids", [pa.int64(), pa.string(), pa.float64()], ids=str)
-def test_keys_that_collide_and_the_type_of_ids_change_nobodys_cells(
+def test_the_type_of_ids_and_people_in_parts_change_nobodys_cells(
     unit: Unit, domain: Domain, ids: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three ways to the same counts: pairs of numbers, the statement in SQL, and the statement because keys collide."""
     table = views(seed=4)
+    expected = reference(table, unit, crossed=domain is CROSSED)
     table = table.set_column(0, "user", table.column("user").cast(ids))
-    whole, crossed = views(seed=4), domain is CROSSED
-    expected = reference(whole, unit, crossed=crossed, order=by_hash()(crossed))
     assert found(table, domain, unit) == expected
-    with monkeypatch.context() as patched:
-        patched.setattr("dphist.sources.duck.hashed.rows_at_once", lambda _: 50)
-        assert found(table, domain, unit) == expected
-    coarse = "(hash(key) % 3)"
-    monkeypatch.setattr(Duck, "key_bits", lambda self, size: coarse)
-    assert found(table, domain, unit) == reference(
-        whole, unit, crossed=crossed, order=by_hash(coarse)(crossed)
-    )
+    monkeypatch.setattr(duck, "rows_at_once", lambda _: 50)
+    assert found(table, domain, unit) == expected
 
 
-def test_only_keys_that_are_told_apart_by_their_bits_are_taken_as_numbers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    opened = open_source(views(), ["page", "user"], UNITS[1])
-    assert isinstance(opened, Duck)
-    bound = Bound.of(column_of(opened, "user"), UNITS[1])
-    key = opened.text(opened.column(column_of(opened, "page")))
-    assert hashed_keys(opened, key, "0", bound, 1) is not None
-    assert hashed_keys(opened, key, "0", bound, 2**20) is None
-    texts = views().set_column(0, "user", views().column("user").cast(pa.string()))
-    named = open_source(texts, ["page", "user"], UNITS[1])
-    assert isinstance(named, Duck)
-    whose = Bound.of(column_of(named, "user"), UNITS[1])
-    assert hashed_keys(named, key, "0", whose, 1) is not None
-    with monkeypatch.context() as patched:
-        patched.setattr("dphist.sources.duck.hashed._PERSON", "(hash({}) % 7)")
-        assert hashed_keys(named, key, "0", whose, 1) is None
-    monkeypatch.setattr(Duck, "key_bits", lambda self, size: "(hash(key) % 3)")
-    assert hashed_keys(opened, key, "0", bound, 1) is None
+def test_a_key_of_which_no_row_is_kept_is_not_there() -> None:
+    """That somebody with many other keys has it too may move none of the keys that are looked at."""
+    unit = Unit(rows=1, id="user")
+    one = pa.table({"user": [1] * 5, "page": list("abcde")})
+    more = pa.table({"user": [1] * 6, "page": list("abcdef")})
+    assert [len(found(table, PAGE, unit)) for table in (one, more)] == [1, 1]
 
 
 def test_whole_numbers_are_keys_and_other_types_are_not() -> None:

@@ -212,20 +212,22 @@ def test_a_connection_that_sorts_downwards_keeps_the_same_rows() -> None:
     assert theirs.list_tables() == ["t"]
 
 
-def test_people_in_parts_keep_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ids", [pa.int64(), pa.string()], ids=str)
+def test_people_in_parts_keep_the_same_rows(ids: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(8)
     table = table_of(
         [(int(u), int(a), "FM"[int(s)], int(e)) for u, a, s, e in rng.integers(0, [70, 4, 2, 5], (900, 4))]
     )
     whole = count(table, DOMAIN, Unit(rows=2, id="user"))
+    table = table.set_column(0, "user", table.column("user").cast(ids))
     asked = []
-    statement = duck.Duck.bounded_statement
+    taken = duck.Duck._part
     monkeypatch.setattr(duck, "rows_at_once", lambda _: 100)
     monkeypatch.setattr(
         duck.Duck,
-        "bounded_statement",
-        lambda self, cell, bound, part=None, values=(): (
-            asked.append(part) or statement(self, cell, bound, part, values)  # type: ignore[func-returns-value]
+        "_part",
+        lambda self, cell, bound, part, values: (
+            asked.append(part) or taken(self, cell, bound, part, values)  # type: ignore[func-returns-value]
         ),
     )
     assert count(table, DOMAIN, Unit(rows=2, id="user")) == whole

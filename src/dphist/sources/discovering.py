@@ -42,7 +42,6 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     """
     from dphist.sources.databases.remote import Remote
     from dphist.sources.duck.duck import Duck
-    from dphist.sources.duck.hashed import hashed_keys
 
     unknown = domain.undeclared
     if unknown is None:
@@ -67,16 +66,10 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     if looked is not None and bound is not None and engine.table_of(looked).column(0).to_pylist() != [0]:
         raise refuse_floats(bound.id)
     key, size = engine.told_apart(column), math.prod(sizes)
-    hashed = (
-        hashed_keys(engine, key, flat, bound, size)
-        if isinstance(engine, Duck) and bound is not None
-        else None
-    )
-    if hashed is None:
-        names, counts = _matrix(engine.table_of(engine.keys_statement(key, flat, bound, size)), size)
+    if isinstance(engine, Duck) and bound is not None:
+        names, counts = _counts(size, *engine.keys_kept(key, flat, bound, size))
     else:
-        names, *cells_of = hashed
-        counts = _counts(len(names), size, *cells_of)
+        names, counts = _matrix(engine.table_of(engine.keys_statement(key, flat, bound)), size)
     tell(source, engine, known, numbers_of(known, np.arange(size)), counts.sum(axis=0))
     return names, counts
 
@@ -87,22 +80,16 @@ def _matrix(table: Any, cells: int) -> tuple[Any, IntArray]:
 
     names = table.column("key").combine_chunks()
     names = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
-    rows = table.column("n").to_numpy().astype(np.int64)
-    if cells == 1:
-        return names, rows.reshape(-1, 1)
     encoded = names.dictionary_encode()
-    known = table.column("cell").to_numpy().astype(np.int64)
-    return encoded.dictionary, _counts(
-        len(encoded.dictionary), cells, encoded.indices.to_numpy(), known, rows
-    )
+    known, rows = (table.column(name).to_numpy().astype(np.int64) for name in ("cell", "n"))
+    return _counts(cells, encoded.dictionary, encoded.indices.to_numpy(), known, rows)
 
 
-def _counts(keys: int, cells: int, key: IntArray, cell: IntArray, rows: IntArray) -> IntArray:
-    """A row of counts for each key."""
-    if keys * cells > _MOST_CELLS:
+def _counts(cells: int, names: Any, key: IntArray, cell: IntArray, rows: IntArray) -> tuple[Any, IntArray]:
+    """The keys that keep a row, and a row of counts for each: which others there are says what nobody may add."""
+    kept, place = np.unique(key, return_inverse=True)
+    if len(kept) * cells > _MOST_CELLS:
         raise SourceError("the known attributes have too many cells to be held for every key; leave some out")
-    if cells == 1:
-        return rows.reshape(-1, 1)
-    counts = np.zeros((keys, cells), dtype=np.int64)
-    counts[key, cell] = rows
-    return counts
+    counts = np.zeros((len(kept), cells), dtype=np.int64)
+    np.add.at(counts, (place.reshape(-1), cell), rows)
+    return names.take(kept), counts

@@ -29,8 +29,7 @@ cell of a person is kept with the probability k/d, and every row of a kept cell 
 being the same to the counts, which of them it is only matters with measures.
 
 *Keys that nobody declared* (`dphist.sources.discovering`) have no number in a domain. Any order that is a function of
-the cell alone will do in the proof: on DuckDB it is that of a hash of the key, then of its text
-(`dphist.sources.duck.hashed`), elsewhere that of the text.
+the cell alone will do in the proof: it is that of the key's text.
 
 *With measures* rows of one cell are no longer the same, so the order is that of cells, then of the values in whole
 steps: rows that are equal in all of these are the same to the counts and to the sums. A limit on what a person adds

@@ -1,4 +1,4 @@
 """DuckDB, which counts files and data frames on this machine: `duck` speaks to it, within the machine's `allowance`.
 
-What takes it too long is done beside it: bins of many edges (`binning`), keys that nobody declared (`hashed`).
+What takes it too long is done beside it: bins of many edges (`binning`).
 """

@@ -27,9 +27,3 @@ def table_of(connection: Any, sql: str) -> Any:
 def batches_of(connection: Any, sql: str) -> Any:
     """An answer as a reader of batches, which come while DuckDB computes."""
     return connection.sql(sql).to_arrow_reader(_BATCH)
-
-
-def table_if_texts(connection: Any, sql: str) -> Any:
-    """All of an answer: as a table where the first column has texts, else as arrays by name."""
-    answer = connection.sql(sql)
-    return answer.to_arrow_table() if str(answer.types[0]) == "VARCHAR" else answer.fetchnumpy()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,12 @@ from dphist.errors import SourceError
 from dphist.kernels.pairs import side_by_side
 from dphist.model.coded import code_type
 from dphist.sources.duck.allowance import count_by_position, rows_at_once, shown_progress, unreadable
-from dphist.sources.duck.arrow import Ask, batches_of, rows_of, table_if_texts, table_of
+from dphist.sources.duck.arrow import Ask, batches_of, rows_of, table_of
 from dphist.sources.duck.binning import with_bins
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
 from dphist.sources.sql.statements import Sql
-from dphist.sources.sql.words import literal, microseconds
+from dphist.sources.sql.words import literal, microseconds, quote
 from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ _FAMILIES: dict[str, Family] = {
 _WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
 # The types of codes.
 _CODES: dict[Any, str] = {np.uint8: "UTINYINT", np.uint16: "USMALLINT", np.int32: "INTEGER"}
+# Columns beside those of the records: numbers of keys that nobody declared, and of people whose ids are texts.
+_KEY, _PERSON = "dphist key", "dphist person"
 # Bits of a number that a cell and the values of a row may take together.
 _WORD = 62
 _WIDTHS = (("SMALLINT", 2**15), ("INTEGER", 2**31))
@@ -252,14 +255,13 @@ class Duck(Sql):
         """
         self._refuse_large(bound.id)
         ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
-        count = -(-int(rows) // rows_at_once(self.connection))
-        parts = [None] if count <= 1 else [f"hash(person) % {count} = {part}" for part in range(count)]
+        count = max(1, -(-int(rows) // rows_at_once(self.connection)))
         answers = []
-        with shown_progress(self.connection, len(parts)) as done:
-            for part in parts:
-                people, cells, *amounts = self._sorted(cell, bound, part, values)
+        with shown_progress(self.connection, count) as done:
+            for part in range(count):
+                (people, cells, *amounts), starts = self._part(cell, bound, f"% {count} = {part}", values)
                 limited = [(found, value.limit) for found, value in zip(amounts, values, strict=True)]
-                answers.append(counted(people, cells, bound, self.starts, limited))
+                answers.append(counted(people, cells, bound, starts, limited))
                 done()
         cells, kept, *sums = (np.concatenate(found) for found in zip(*answers, strict=True))
         return cells, kept, sums
@@ -280,22 +282,40 @@ class Duck(Sql):
         """The first 60 bits of the hash of an id."""
         return f"CAST('0x' || substr(md5('{SALT}' || CAST({person} AS VARCHAR)), 1, {DIGITS}) AS BIGINT)"
 
-    def key_order(self, size: int) -> str:
-        """The leading bits of a hash of the key, and the known cell behind them; see `dphist.sources.duck.hashed`."""
-        return f"CAST(({self.key_bits(size)} << {(size - 1).bit_length()}) | CAST(cell AS UBIGINT) AS BIGINT)"
+    def keys_kept(
+        self, key: str, cell: str, bound: Bound, size: int
+    ) -> tuple[Any, Integers, Integers, Integers]:
+        """Keys that nobody declared, as texts; and the key, known cell and number of rows of all that is kept.
 
-    def key_bits(self, size: int) -> str:
-        """As many leading bits of the hash of a key as leave room for the number of a known cell, and a sign."""
-        return f"(hash(key) >> {1 + (size - 1).bit_length()})"
+        Keys are numbered in the order of their texts, so that cells of numbers are in the order of (key, cell), and
+        are bounded like any others.
+        """
+        with self._numbered(key, _KEY, order=" ORDER BY text ASC") as names:
+            cells, kept, _ = self.bounded(f"{quote(_KEY)} * {size} + CAST({cell} AS BIGINT)", bound)
+        return names, cells // size, cells % size, kept
 
-    def kept_cells(self, cells: str, most: int, order: Sequence[str]) -> str:
-        """The same cells, but only those of people who have too many are ranked: all of the others' are kept."""
-        crowded = f"SELECT person FROM cells GROUP BY person HAVING count(*) > {most}"
-        ranked = super().kept_cells("SELECT * FROM cells SEMI JOIN crowded USING (person)", most, order)
-        return (
-            f"WITH cells AS MATERIALIZED ({cells}), crowded AS MATERIALIZED ({crowded}) "
-            f"SELECT key, cell, n FROM cells ANTI JOIN crowded USING (person) UNION ALL {ranked}"
-        )
+    @contextmanager
+    def _numbered(self, text: str, name: str, some: str = "TRUE", order: str = "") -> Iterator[Any]:
+        """Give the different texts of a value; while they are at hand, rows have the number of theirs in a column.
+
+        Numbers tell texts apart, and say which comes first where they have an order, and nothing else: whoever adds a
+        text may move the numbers of others, and nothing that is made of them.
+        """
+        import pyarrow as pa
+
+        rows, columns = self.relation, self.columns
+        each = f"SELECT DISTINCT text FROM (SELECT {text} AS text FROM {rows}) AS texts"
+        texts = self._run(f"{each} WHERE text IS NOT NULL AND {some}{order}", table_of).column("text")
+        table, said = f"{name} of texts", f"{name} as text"
+        self.connection.register(table, pa.table({said: texts, name: np.arange(len(texts))}))
+        same = f'({text} COLLATE "C") = ({quote(said)} COLLATE "C")'
+        try:
+            self.relation = f"(SELECT * FROM {rows} LEFT JOIN {quote(table)} ON {same}) AS numbered"
+            self.columns = (*columns, Column(name, "BIGINT", "integer"))
+            yield texts.combine_chunks()
+        finally:
+            self.relation, self.columns = rows, columns
+            self.connection.unregister(table)
 
     def coded_blocks(
         self, cells: Sequence[Key], sizes: Sequence[int], bound: Bound | None
@@ -323,21 +343,6 @@ class Duck(Sql):
         found = self._run(self.crowd_statement(person)).fetchnumpy()
         return np.asarray(found["n"], dtype=np.int64), np.asarray(found["people"], dtype=np.int64)
 
-    def bounded_statement(
-        self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()
-    ) -> str:
-        """Each row that counts as its person, cell and values: people one after the other, each one's rows in order.
-
-        In no order where people are numbers: `side_by_side` sorts pairs of numbers sooner.
-        """
-        if self.numbers(bound.id):
-            return self.placed(cell, bound, part, values)
-        names = ["person", "cell", *(f"v{place}" for place in range(len(values)))]
-        # The direction is said, because a connection that we were handed may have another by default.
-        order = ", ".join(f"{name} ASC" for name in names)
-        placed = self.placed(cell, bound, part, values)
-        return f"SELECT {', '.join(names)} FROM ({placed}) AS placed ORDER BY {order}"
-
     def numbers(self, column: Column) -> bool:
         """Whether people are told apart as 64-bit numbers, and not as texts."""
         if column.family == "real":
@@ -351,17 +356,23 @@ class Duck(Sql):
         person = super().person(column)
         return f"CAST({person} AS VARCHAR)" if column.type in _WIDE else person
 
-    def _sorted(self, cell: str, bound: Bound, part: str | None, values: Sequence[Value]) -> tuple[Any, ...]:
-        """People, as an array of numbers or an Arrow column of texts, and their cells and values."""
-        found = self._run(self.bounded_statement(cell, bound, part, values), table_if_texts)
-        names = ["cell", *(f"v{place}" for place in range(len(values)))]
-        if isinstance(found, dict):
-            # Arrays of our own, which the sort may write over.
-            columns = tuple(
-                np.array(found.pop(name), dtype=np.int64, copy=None) for name in ["person", *names]
-            )
-            return _in_order(*columns)
-        return found.column("person"), *(found.column(name).to_numpy().astype(np.int64) for name in names)
+    def _part(
+        self, cell: str, bound: Bound, part: str, values: Sequence[Value]
+    ) -> tuple[tuple[Integers, ...], Callable[[Integers], Integers]]:
+        """The rows of some people, each one's in order: people as numbers, cells and values; and how ids are hashed."""
+        if self.numbers(bound.id):
+            return self._sorted(cell, bound, f"hash(person) {part}", values), self.starts
+        with self._numbered(self.person(bound.id), _PERSON, f"hash(text) {part}") as ids:
+            known = replace(bound, id=Column(_PERSON, "BIGINT", "integer"))
+            return self._sorted(cell, known, None, values), lambda people: self.starts(ids.take(people))
+
+    def _sorted(
+        self, cell: str, bound: Bound, part: str | None, values: Sequence[Value]
+    ) -> tuple[Integers, ...]:
+        found = self._run(self.placed(cell, bound, part, values)).fetchnumpy()
+        names = ["person", "cell", *(f"v{place}" for place in range(len(values)))]
+        # Arrays of our own, which the sort may write over.
+        return _in_order(*(np.array(found.pop(name), dtype=np.int64, copy=None) for name in names))
 
     def starts(self, people: Any) -> Integers:
         """The hashes of some ids."""

@@ -155,11 +155,7 @@ class Sql(SqlWords):
         kept = self.chosen(placed, names, [], self.first_bits("person"), bound)
         return f"SELECT {listed} FROM ({kept}) AS kept"
 
-    def key_order(self, size: int) -> str | None:
-        """A whole number by which cells of a key and one of ``size`` known cells are ordered before their texts."""
-        return None
-
-    def keys_statement(self, key: str, cell: str, bound: Bound | None, size: int) -> str:
+    def keys_statement(self, key: str, cell: str, bound: Bound | None) -> str:
         """Count rows by a key that nobody declared and a known cell, of a person no more than the bound says."""
         known = ["key IS NOT NULL", "cell IS NOT NULL"]
         rows = "count(*)"
@@ -168,10 +164,7 @@ class Sql(SqlWords):
             kept = f"SELECT key, cell FROM ({inner}) AS rows_of{where(known)}"
         else:
             placed = self.placed_keys(key, cell, bound)
-            first = self.key_order(size)
-            order = ["key", "cell"] if first is None else ["first", "key", "cell"]
-            if first is not None:
-                placed = f"SELECT person, {first} AS first, key, cell FROM ({placed}) AS placed"
+            order = ["key", "cell"]
             if bound.cells is None:
                 kept = self.chosen(placed, order, [], self.first_bits("person"), bound)
             else:
