@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -81,6 +82,30 @@ def private_names(house: Path) -> list[tuple[str, str]]:
     ]
 
 
+def foreign_attributes(house: Path) -> list[tuple[str, str]]:
+    """Files of the product that read an underscore attribute which only other rooms have."""
+    own: dict[str, set[str]] = defaultdict(set)
+    read = []
+    for name, tree in modules(house):
+        room = name.split("/")[1]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                read.append((name, room, node.attr))
+            elif isinstance(node, ast.Attribute):
+                own[room].add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                own[room].add(node.id)
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                own[room].add(node.name)
+    ours = set().union(*own.values())
+    return [
+        (name, attribute)
+        for name, room, attribute in read
+        if name.startswith("dphist/") and attribute.startswith("_") and not attribute.startswith("__")
+        if attribute in ours and attribute not in own[room]
+    ]
+
+
 def circles() -> list[set[str]]:
     """Groups of files that import one another, inside functions and for their types alone included."""
     graph = grimp.build_graph("dphist", "dphist_bench", cache_dir=None)
@@ -132,6 +157,22 @@ def test_mechanisms_take_rights_from_the_gate_and_open_none():
 
 def test_nobody_takes_underscore_names_of_the_trusted_core():
     assert private_names(ROOT) == []
+
+
+def test_nobody_reads_underscore_attributes_of_another_room():
+    assert foreign_attributes(ROOT) == []
+
+
+def test_a_mechanism_that_reaches_into_its_right_is_found(tmp_path):
+    """`data._right` holds the true counts, and no import of it is needed to take them."""
+    for room, text in (
+        ("private", "class Counts:\n    def __init__(self, right):\n        self._right = right\n"),
+        ("mechanisms", "def estimate(data):\n    return data._right[0]\n"),
+    ):
+        (tmp_path / "src/dphist" / room).mkdir(parents=True)
+        (tmp_path / "src/dphist" / room / "a.py").write_text(text)
+    (tmp_path / "bench/src").mkdir(parents=True)
+    assert foreign_attributes(tmp_path) == [("dphist/mechanisms/a.py", "_right")]
 
 
 def test_no_file_imports_itself_in_a_circle():

@@ -139,7 +139,7 @@ def joint_deviations(confidence: float, share: float) -> float:
     freedom, scaled to agree with the normal law for a single question, all cells of a line would hold in 0.996 of
     releases (0.844 by the normal law) and all of a plane in 0.977 (0.578), reckoned from errors over widths of single
     ones on four made-up shapes (bursts, a comb, islands, a bell) with 3 and 30 records a cell in both currencies, eight
-    draws each; with five in 0.992 and 0.934. Counted since: docs/results/coverage.md.
+    draws each; with five in 0.992 and 0.934. Counted since: bench/results/coverage.md.
 
     Args:
         confidence: With which all are to hold.

@@ -30,13 +30,13 @@ class AdaptiveTreeConstants:
     """What trees on lines and hierarchies stand on.
 
     The first version's were chosen on ten count vectors of 4,096 cells, later ones on the made-up vectors of
-    ``dphist_bench accuracy --only 1d``, all for prefixes (docs/results/auto.md). In brackets what ``dphist bench run
+    ``dphist_bench accuracy --only 1d``, all for prefixes (bench/results/auto.md). In brackets what ``dphist bench run
     constants`` measured: by how many percent prefixes of nine made-up vectors get worse with 2/3 and with 3/2 of it.
     """
 
     first_level: int = 7
     """What the first level of a line weighs that is not full: it carries every long range, and less costs prefixes of
-    vectors with 1,000 noise scales of records and more 4 to 11 % (docs/results/auto.md). [−6 ± 4, −4 ± 3]"""
+    vectors with 1,000 noise scales of records and more 4 to 11 % (bench/results/auto.md). [−6 ± 4, −4 ± 3]"""
     other_levels: int = 6
     """What every other level weighs. [−6 ± 3, −6 ± 5]"""
     stop: float = 0.5

@@ -287,4 +287,4 @@ def noised(
         centred, moved = Sums(histogram.domain, total), quantity.in_steps(unit)
         made = make(centred, budget.part(share), plan.mechanism, moved, workload, noise=noise, pay=pay)
         sums.append(MeasuredSums(quantity, made))
-    return replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release._estimate)
+    return replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release.model)

@@ -134,6 +134,11 @@ class Contents:
             return read(self._story, self.domain, self.cells, self.note)
         return self._replay()
 
+    @property
+    def model(self) -> Any:
+        """What answers and intervals are worked out of: the estimate with its errors."""
+        return self._estimate
+
     @cached_property
     def _unpolished(self) -> DenseCells:
         return DenseCells(self._estimate.counts)

@@ -204,7 +204,7 @@ def reduction_ratio(first: ArrayLike, second: ArrayLike) -> float:
 def _boxes(release: Release) -> IntArray:
     """The block of every cell: the boxes the release's mechanism counted, else boxes in which its estimate is even."""
     shape = release.domain.shape
-    leaves = getattr(release._estimate.errors, "leaves", None)
+    leaves = getattr(release.model.errors, "leaves", None)
     if leaves is None:
         return _even(release.counts)
     low, high = leaves()

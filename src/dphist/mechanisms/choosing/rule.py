@@ -271,7 +271,7 @@ def _cells() -> Posterior:
 
 def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
     """A tree, whose counts are averaged with what the law of its intervals expects."""
-    # In larger spaces planning for all kinds gains nothing (docs/results/tried.md).
+    # In larger spaces planning for all kinds gains nothing (bench/results/tried.md).
     plane = len(data.shape) == 2
     return AdaptiveTree(
         estimator="averaged",

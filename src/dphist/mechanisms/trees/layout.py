@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 
 # Lines of 65 to 128 cells, of which the rule would make 32, 16 and 1: a step of two wastes a level. Without it sums of
 # full lines have 0.87 (prefixes) and 0.82 (ranges) of the noise in closed form; on made-up lines of 100 cells 0.86 and
-# 0.81 with 1,000 noise scales of records (docs/results/worth.md).
+# 0.81 with 1,000 noise scales of records (bench/results/worth.md).
 _SHORT, _SHORT_SIDES = 7, (32, 8, 1)
 # How many noise scales a full cell holds, which part of a line must be full, what it may cost to ask, and how large the
 # noise of the answer may be. On made-up lines of 64 to 4,096 cells (21 shapes, 4 to 6 draws) levels of least noise have
