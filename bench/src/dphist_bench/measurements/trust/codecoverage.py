@@ -165,8 +165,8 @@ def _page(rows: list[dict[str, Any]], totals: list[dict[str, Any]]) -> str:
     words = [
         "# Lines and branches that tests run",
         "",
-        "Made by `dphist bench run codecoverage --page bench/results/coverage-of-code.md`, which runs the tests of both",
-        "rooms (in `tests/`: `private`, `door`, `sources`, `attacks`, without the slow ones) under coverage.py. What",
+        "Made by `dphist bench run codecoverage --page bench/results/coverage-of-code.md`: the tests of both rooms",
+        "(in `tests/`: `private`, `door`, `sources`, `attacks`, without the slow ones) under coverage.py. What",
         "compiled kernels, worker processes and Spark's executors run is not seen. That a line was run says little;",
         "that a bug in it is noticed is what [planted bugs](campaigns.md#planted-bugs) show.",
         "",

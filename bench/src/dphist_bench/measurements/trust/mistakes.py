@@ -154,8 +154,9 @@ def _page(rows: list[Row]) -> str:
         "# Mistakes",
         "",
         "What people get wrong in their first hour, and what happens now: written by",
-        "`dphist bench run mistakes --page bench/results/mistakes.md`, and run by the tests. *refused*: an error that says what",
-        "was wrong and what to do; nothing was spent. *told*: done, with a warning. *answered*: harmless, and right.",
+        "`dphist bench run mistakes --page bench/results/mistakes.md`, and run by the tests.",
+        "*refused*: an error that says what was wrong and what to do; nothing was spent.",
+        "*told*: done, with a warning. *answered*: harmless, and right.",
     ]
     for kind, title in (("python", "In Python"), ("command", "On the command line")):
         some = [row for row in rows if row["where"] == kind]
