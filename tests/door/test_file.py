@@ -105,20 +105,61 @@ def test_a_reader_without_dphist_finds_value_bounds_and_guarantee(release, path)
     assert frame["age"].dropna().unique().tolist() == [20, 21, 22, 23]
 
 
-def test_what_was_not_measured_has_bounds_in_the_file(tmp_path):
+@pytest.mark.parametrize("estimator", ["plain", "weighed"])
+def test_the_file_has_the_measured_tables_and_what_they_do_not_say_is_guessed_when_asked(tmp_path, estimator):
+    sizes = {"x": 9, "y": 2, "z": 4}
+    domain = dphist.Domain([dphist.Ordinal(name, range(size)) for name, size in sizes.items()])
+    counts = np.random.default_rng(1).poisson(7, domain.shape)
+    release = dphist.publish(
+        dphist.Histogram(domain, counts), epsilon=1, mechanism=dphist.mechanisms.Marginals(estimator=estimator),
+        workload=dphist.Workload.marginals(domain, [["x", "y"], ["z"]]),
+    )  # fmt: skip
+    release.save(tmp_path / "out.parquet")
+    table = pq.read_table(tmp_path / "out.parquet").to_pandas()
+    assert table["table"].value_counts(sort=False).to_dict() == {
+        "total": 1,
+        "x": 9,
+        "y": 2,
+        "z": 4,
+        "x, y": 18,
+    }
+    pairs = table[table["table"] == "x, y"]
+    assert pairs["z"].isna().all()
+    again = dphist.load(tmp_path / "out.parquet")
+    again.verify()
+    for each in (release, again):
+        found = each.project("x", "y")
+        assert found.guessed is None
+        for side, name in ((found.low, "low"), (found.high, "high")):
+            assert np.array_equal(side.reshape(-1), pairs[name])
+        if estimator == "plain":
+            np.testing.assert_allclose(found.counts.reshape(-1), pairs["estimate"], rtol=1e-12)
+        # What no table has is a guess between bounds, and all of it adds up to what was measured.
+        cells = each.answer(dphist.Workload.cells(domain))
+        assert not cells.measured.any()
+        assert (cells.low <= cells.value).all()
+        assert (cells.value <= cells.high).all()
+        np.testing.assert_allclose(cells.value, each.counts.reshape(-1), atol=1e-6)
+        np.testing.assert_allclose(each.counts.sum(axis=2).reshape(-1), pairs["estimate"], atol=0.01)
+        assert each.counts.shape == domain.shape
+        assert len(each.records(50)) == 50
+    assert np.array_equal(release.counts, again.counts)
+
+
+def test_a_product_that_was_not_measured_is_rounded_all_the_same(tmp_path):
     domain = dphist.Domain([dphist.Ordinal("x", range(9)), dphist.Nominal("y", ["a", "b"])])
     release = dphist.publish(
         dphist.Histogram(domain, np.full((9, 2), 7)), epsilon=1, mechanism="marginals",
         workload=dphist.Workload.marginals(domain, [["x"], ["y"]]),
     )  # fmt: skip
-    release.save(tmp_path / "out.parquet")
-    table = pq.read_table(tmp_path / "out.parquet")
-    missing = ~release.answer(dphist.Workload.cells(domain)).measured
-    assert missing.all()
-    assert table["low"].null_count == table["high"].null_count == 0
-    assert b"the estimate is a guess" in table.schema.metadata[b"intervals"]
+    release.polished(integer=True).save(tmp_path / "out.parquet")
     again = dphist.load(tmp_path / "out.parquet")
     again.verify()
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert len(table) == 18
+    assert np.array_equal(again.counts.reshape(-1), np.rint(table["estimate"].to_numpy()))
+    assert table["low"].null_count == table["high"].null_count == 0
+    assert b"the estimate is a guess" in table.schema.metadata[b"intervals"]
     answers = again.answer(dphist.Workload.cells(domain))
     assert not answers.measured.any()
     assert np.array_equal(answers.high, table["high"].to_numpy())

@@ -176,10 +176,7 @@ def test_of_measured_tables_their_cells_are_flagged_and_no_guess(tmp_path):
     assert {row["table"] for row in rows} <= {"total", *names}
     assert "of 19 published cells are flagged" in read(tmp_path, "self-assessment.md")
     story = json.loads(read(tmp_path, "dcat.json"))
-    assert (
-        "216 cells, guessed from 3 tables of up to 1 attribute that were measured"
-        in story["dcterms:description"]
-    )
+    assert "place (6): 4 tables of up to 1 attribute" in story["dcterms:description"]
 
 
 def test_croissants_own_validator_reads_the_release_by_it(folder, tmp_path):

@@ -259,8 +259,11 @@ def test_cube_has_no_number_where_there_is_not_even_a_guess():
     )
 
 
-def test_sql_has_bounds_where_a_cell_was_not_measured(release):
-    found = release.sql("select * from release limit 1")
+def test_sql_has_the_measured_tables_and_bounds_where_a_product_was_not_measured(release):
+    found = release.sql("select * from release where \"table\" = 'sex'")
+    assert found.columns == ("table", "age", "sex", "job", "estimate", "low", "high")
+    assert [row[1] for row in found.rows] == [None, None]
+    found = release.polished(integer=True).sql("select * from release limit 1")
     assert found.columns == ("age", "sex", "job", "estimate", "low", "high")
     estimate, low, high = found.rows[0][-3:]
     assert 0 <= low <= estimate <= high

@@ -66,11 +66,11 @@ from dphist.inference.linear.waves import WaveNoise
 from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.selected import SelectedNoise
-from dphist.inference.tables.fields import PUBLISHED, RESIDUALS, SHRUNK, TABLES, mixture_fits
+from dphist.inference.tables.fields import NEAR, PUBLISHED, RESIDUALS, SHRUNK, TABLES, mixture_fits
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.published import ResidualNoise, StagedNoise
-from dphist.inference.tables.synthesis import LaterModel, PublishedModel
+from dphist.inference.tables.synthesis import LaterModel, PublishedModel, RakedModel
 from dphist.inference.trees import TreeNoise
 
 FloatArray = NDArray[np.float64]
@@ -314,6 +314,7 @@ KINDS: dict[str, Kind] = {
             "tables": TABLES,
             "counts": COUNTS,
             "shrunk": SHRUNK,
+            "near": NEAR,
         },
     ),
     "residuals": Kind(ResidualNoise, {"residuals": RESIDUALS}),
@@ -326,6 +327,11 @@ KINDS: dict[str, Kind] = {
         MixtureModel,
         {"shape": LENGTHS, "weights": FLOATS, "conditionals": MATRIX},
         mixture_fits,
+    ),
+    "raked": Kind(
+        RakedModel,
+        {"shape": LENGTHS, "tables": PUBLISHED},
+        lambda model, place: model.shape == place.shape and () in model.tables,
     ),
     "published": Kind(
         PublishedModel,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -11,9 +10,9 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.tables.fitting import agreeing, cube_with
+from dphist.inference.tables.fitting import agreeing
 from dphist.inference.tables.measured import Axes, subsets
-from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
+from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after, with_cube
 from dphist.inference.tables.residuals import TableResiduals
 from dphist.inference.tables.shrinking import shrink_together
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel
@@ -131,11 +130,9 @@ class Added:
             first = first.first
         return first if isinstance(first, Mixture) else Mixture()
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
-        """Give a dense estimate, where one fits: the cube that has the published tables, nothing else assumed."""
-        found = self.estimate_tables(PrivateRecords(data))
-        start = np.full(data.shape, found.total / math.prod(data.shape))
-        return Estimate(cube_with(found.tables, start), found.errors, found.note, found.made_by)
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
+        """Publish tables that have a guess beside them: the cube that has them, nothing else assumed."""
+        return with_cube(self.estimate_tables(PrivateRecords(data)), data.shape)
 
 
 def _tabular(first: Mechanism) -> TableMechanism:

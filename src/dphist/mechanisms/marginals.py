@@ -17,10 +17,12 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.neighbours import denoise_field
 from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.departures import Departures, Shrunk
-from dphist.inference.tables.fitting import rake, settle
+from dphist.inference.tables.fitting import agreeing, rake, settle
 from dphist.inference.tables.measured import Axes, MeasuredTables
 from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.reconciling import give_way, lean
+from dphist.inference.tables.synthesis import RakedModel
 from dphist.mechanisms.options import checked
 from dphist.model.domain import Domain, Nominal
 from dphist.model.law import Kind
@@ -65,13 +67,13 @@ def tables_of(workload: Workload) -> tuple[Axes, ...]:
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Marginals:
-    """Measure some tables of the cube, each with its share, and publish a cube that has them.
+    """Measure some tables of the cube, each with its share, and publish them; the cube too, if it is one of them.
 
     Tables overlap, so what each says of smaller ones is averaged by precision: least squares, residual by residual
     (see `dphist.inference.tables.measured`), with exact variances for everything inside a measured table. Published is
-    the nearest without negative cells: totals are settled first and handed down, table by table, and the cube is raked
+    the nearest without negative cells: totals are settled first and handed down, table by table, and a cube is raked
     to them (see `dphist.inference.tables.fitting`). What lies inside no measured table is what chance alone would give:
-    a guess between bounds that the measured tables allow (`dphist.inference.tables.frechet`).
+    a guess between bounds that the measured tables allow (`dphist.inference.tables.frechet`), made when it is asked.
 
     ``tables`` are tuples of axes; none given, they are read off the workload, or all single attributes are taken.
     ``shares`` are what each of them costs, and sum to 1; equal if not given.
@@ -101,8 +103,8 @@ class Marginals:
     nonnegative: bool = True
     estimator: Literal["plain", "weighed"] = "plain"
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
-        """Ask for every table once, then fit."""
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
+        """Ask for every table once, then fit: the cube if it is one of them, else tables."""
         axes, shares = self._tables(data)
         grid = np.indices(data.shape, dtype=np.int32, sparse=True)
         values: list[FloatArray] = []
@@ -124,10 +126,19 @@ class Marginals:
         note = f"{so_many(len(axes), 'table')} {were} measured directly, each with {how} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
+        ordered = _neighbours(data.domain)
+        if measured.everything in axes:
+            if self.estimator == "plain":
+                return Estimate(fit_cube(measured), TableNoise(measured), note)
+            cube, shrunk = shrunk_cube(measured, ordered=ordered)
+            return Estimate(cube, TableNoise(measured, cube, shrunk), note)
         if self.estimator == "plain":
-            return Estimate(fit_cube(measured), TableNoise(measured), note)
-        cube, shrunk = shrunk_cube(measured, ordered=_neighbours(data.domain))
-        return Estimate(cube, TableNoise(measured, cube, shrunk), note)
+            tables, near = agreeing(data.shape, axes, _denoised(measured, axes)), None
+        else:
+            singles = tuple((axis,) for axis in measured.everything)
+            better = _Shrinking(measured, ordered)
+            tables = near = agreeing(data.shape, axes, _denoised(measured, singles), better)
+        return TableEstimate(tables, TableNoise(measured, near=near), note, RakedModel(data.shape, tables))
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
         axes = self.tables
@@ -173,87 +184,89 @@ def _neighbours(domain: Domain | None) -> tuple[bool, ...] | None:
 
 
 def fit_cube(measured: MeasuredTables) -> FloatArray:
-    """Publish a cube without negative cells: tables are settled from the total down, and the cube raked to them."""
+    """Publish a measured cube without negative cells: it is raked to its tables, settled from the total down."""
     every = measured.everything
     cells = math.prod(measured.shape)
-    whole = every in measured.axes
-    wanted = _to_settle(measured, cells) if whole else measured.axes
+    wanted = _to_settle(measured, cells)
     settled = settle(measured.shape, wanted, _denoised(measured, wanted))
     noise = min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
     rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
     targets = {axes: settled[axes] for axes in wanted}
-    start = np.full(measured.shape, float(settled[()]) / cells)
-    if whole:
-        variance = measured.cell_variance(every)
-        own = _denoise(measured.table(every), variance, measured.kind)
-        alone = rake(start, targets, min(rounds, 3), _CLOSE * noise)
-        # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
-        start = own + np.minimum(_DOUBT * alone, _DOUBT * math.sqrt(variance))
+    variance = measured.cell_variance(every)
+    own = _denoise(measured.table(every), variance, measured.kind)
+    even = np.full(measured.shape, float(settled[()]) / cells)
+    alone = rake(even, targets, min(rounds, 3), _CLOSE * noise)
+    # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
+    start = own + np.minimum(_DOUBT * alone, _DOUBT * math.sqrt(variance))
     return rake(start, targets, rounds, _CLOSE * noise)
 
 
-def shrunk_cube(
-    measured: MeasuredTables,
-    *,
-    ordered: tuple[bool, ...] | None = None,
-) -> tuple[FloatArray, Shrunk | None]:
-    """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
+class _Shrinking:
+    """Moves tables towards what smaller ones suggest, and remembers what that leaves to doubt of a measured cube.
 
-    What that leaves to doubt comes with it, where the cube itself was measured. Tables of as many attributes tell
-    together how far they depart from what smaller ones suggest, and that is weighed against not at all. Then tables and
-    cells are set against each other (`dphist.inference.tables.reconciling`). Of attributes that are not ``ordered``
-    values have no neighbours: blocks of tables of two attributes have one category each (`_blocked`), and so have sums
-    that are checked if these are all there are. Blocks of the cube beyond these have several: by single categories
-    intervals were up to 1.3 times as wide, and errors the same.
+    Of attributes that are not ``ordered`` values have no neighbours: blocks of tables of two attributes have one
+    category each (`_blocked`), and so have sums that are checked if these are all there are. Blocks of the cube beyond
+    these have several: by single categories intervals were up to 1.3 times as wide, and errors the same.
     """
-    every = measured.everything
-    cells = math.prod(measured.shape)
-    whole = every in measured.axes
-    wanted = _to_settle(measured, cells, _HIGHEST_SHRUNK) if whole else measured.axes
-    checked = ordered if len(every) == 2 else None
 
-    doubts: dict[Axes, Departures] = {}
-    follows: dict[Axes, float] = {}
-    left: list[FloatArray] = []
+    def __init__(self, measured: MeasuredTables, ordered: tuple[bool, ...] | None) -> None:
+        self.measured, self.ordered = measured, ordered
+        self.doubts: dict[Axes, Departures] = {}
+        self.follows: dict[Axes, float] = {}
+        self.left: list[FloatArray] = []
 
-    def better(
-        tables: dict[Axes, tuple[FloatArray, FloatArray]], *, sized: bool = False
+    def __call__(
+        self, tables: dict[Axes, tuple[FloatArray, FloatArray]], *, sized: bool = False
     ) -> dict[Axes, FloatArray]:
+        measured, every = self.measured, self.measured.everything
         beside = {
             # Noise of a table that was measured whole is mostly its own; in sums of others' cells it is all but normal.
             axes: Beside(
                 *(values, measured.cell_variance(axes), model),
                 laplace=measured.kind == "laplace" and axes in measured.axes,
-                doubts=[] if whole else None,
-                ordered=_blocked(axes, ordered, alone=len(every) == 2),
+                doubts=[] if every in measured.axes else None,
+                ordered=_blocked(axes, self.ordered, alone=len(every) == 2),
                 beyond=measured.residual_variance(axes),
             )
             for axes, (values, model) in tables.items()
         }
         found = dict(zip(beside, believe(list(beside.values()), sized=sized), strict=True))
-        doubts.update({axes: Departures.of(each.doubts) for axes, each in beside.items() if each.doubts})
-        follows.update({axes: sum(each.follows) for axes, each in beside.items()})
-        left[:] = [each.doubts[-1] for each in beside.values() if each.doubts]
+        self.doubts |= {axes: Departures.of(each.doubts) for axes, each in beside.items() if each.doubts}
+        self.follows |= {axes: sum(each.follows) for axes, each in beside.items()}
+        self.left = [each.doubts[-1] for each in beside.values() if each.doubts]
         return found
 
+
+def shrunk_cube(
+    measured: MeasuredTables, *, ordered: tuple[bool, ...] | None = None
+) -> tuple[FloatArray, Shrunk]:
+    """Publish a measured cube without negative cells, every table of it moved towards what smaller ones suggest.
+
+    What that leaves to doubt comes with it. Tables of as many attributes tell together how far they depart from what
+    smaller ones suggest, and that is weighed against not at all. Then tables and cells are set against each other
+    (`dphist.inference.tables.reconciling`).
+    """
+    every = measured.everything
+    cells = math.prod(measured.shape)
+    wanted = _to_settle(measured, cells, _HIGHEST_SHRUNK)
+    checked = ordered if len(every) == 2 else None
+    better = _Shrinking(measured, ordered)
     singles = tuple((axis,) for axis in every)
     settled = settle(measured.shape, wanted, _denoised(measured, singles), better)
     noise = min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
     rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
     targets = {axes: settled[axes] for axes in wanted}
-    cube = np.full(measured.shape, float(settled[()]) / cells)
-    cube = rake(cube, targets, min(rounds, 3) if whole else rounds, _CLOSE * noise)
-    if not whole:
-        return cube, None
+    even = np.full(measured.shape, float(settled[()]) / cells)
+    cube = rake(even, targets, min(rounds, 3), _CLOSE * noise)
     found = better({every: (measured.table(every), cube)}, sized=True)[every]
     order = max((len(axes) for axes in wanted), default=0)
     # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
     # cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
     whole_alone: dict[Axes, FloatArray] = {(): np.asarray(settled[()])}
-    targets = whole_alone if _alone(measured) else lean(measured, settled, wanted, found, follows)
-    doubt = left[0] + _NEVER_SURE * cube
+    targets = whole_alone if _alone(measured) else lean(measured, settled, wanted, found, better.follows)
+    doubt = better.left[0] + _NEVER_SURE * cube
     found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
-    return found, Shrunk(measured, found, order, doubts, ordered=checked)
+    return found, Shrunk(measured, found, order, better.doubts, ordered=checked)
 
 
 def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:

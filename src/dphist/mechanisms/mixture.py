@@ -13,9 +13,8 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.tables.fitting import cube_with
 from dphist.inference.tables.measured import Axes
-from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
+from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after, with_cube
 from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms.options import Large, Most, checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
@@ -124,14 +123,9 @@ class Mixture:
         """Whether tables are published rather than a cube."""
         return domain.size > _SMALL_CUBE
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
-        """Give a dense estimate, where one fits: the model's cube, raked to the published tables."""
-        found = self.estimate_tables(PrivateRecords(data))
-        shape = tuple(data.shape)
-        assert found.model is not None  # noqa: S101 -- a mixture always has one
-        start = found.total * found.model.table(tuple(range(len(shape))))
-        trace = found.total / math.prod(shape) * 1e-9
-        return Estimate(cube_with(found.tables, start + trace), found.errors, found.note, found.made_by)
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
+        """Publish tables with their model; the cube where it is one of them."""
+        return with_cube(self.estimate_tables(PrivateRecords(data)), data.shape)
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure, fit and publish tables, whatever the size of the domain."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Mechanism(Protocol):
     """A public recipe. It sees counts only through the gate, so it spends exactly what it was given."""
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
-        """Use up the right and return estimated counts with their errors."""
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
+        """Use up the right and return estimated counts with their errors; tables where no cube was measured."""
         ...
 
 

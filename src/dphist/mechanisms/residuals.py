@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.downward import shrink_downward
-from dphist.inference.tables.fitting import agreeing, cube_with
+from dphist.inference.tables.fitting import agreeing
 from dphist.inference.tables.measured import Axes, subsets
-from dphist.inference.tables.published import ResidualNoise, TableEstimate
+from dphist.inference.tables.published import ResidualNoise, TableEstimate, with_cube
 from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms.options import Most, checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
@@ -106,12 +106,9 @@ class Residuals:
         settled = agreeing(data.shape, wanted, moved.__getitem__ if moved else residuals.table)
         return TableEstimate(settled, ResidualNoise(residuals), _note(data, wanted))
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
-        """Give a dense estimate, where one fits: the cube that has the published tables, nothing else assumed."""
-        records = PrivateRecords(data)
-        found = self.estimate_tables(records)
-        start = np.full(data.shape, found.total / math.prod(data.shape))
-        return Estimate(cube_with(found.tables, start), found.errors, found.note)
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
+        """Publish tables that have a guess beside them: the cube that has them, nothing else assumed."""
+        return with_cube(self.estimate_tables(PrivateRecords(data)), data.shape)
 
 
 def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) -> Sequence[Axes]:

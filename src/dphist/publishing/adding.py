@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from dphist.arguments import explained
 from dphist.errors import InputError
+from dphist.inference.tables.published import ResidualNoise, with_cube
 from dphist.mechanisms.added import Added
+from dphist.mechanisms.protocol import goes_wide
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable
@@ -22,7 +24,7 @@ from dphist.private.records import open_records_gate, open_records_replay
 from dphist.publishing.account import account, paid_by
 from dphist.publishing.custody import allowed_share, refuse_dropped, remind_of
 from dphist.publishing.preflight import preflight
-from dphist.release.cells import TableCells
+from dphist.release.cells import TableCells, cells_of
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources.coded import coded
@@ -89,6 +91,11 @@ def add_tables(
     """
     if not isinstance(release, Release) or not isinstance(release.cells, TableCells):
         raise InputError("release: tables can be added to a release of tables of few attributes only")
+    if not isinstance(release._estimate.errors, ResidualNoise):
+        raise InputError(
+            "release: its tables were measured one by one (marginals), and none can be added; publish with the "
+            "mechanism residuals or mixture"
+        )
     budget = Budget.of(epsilon, rho=rho, delta=delta)
     if budget.currency != release.budget.currency:
         wanted = "epsilon alone" if release.budget.currency == "epsilon" else "rho, or epsilon with delta"
@@ -146,13 +153,13 @@ def added_release(
         ]
     )
     both, replay = open_records_replay(release.domain, whole, unit, transcript, workload=release.workload)
-    estimate = mechanism.estimate_tables(both)
+    found = mechanism.estimate_tables(both)
     replay.finish()
-    for table in estimate.tables.values():
-        table.setflags(write=False)
+    wide = goes_wide(mechanism, release.domain, release.workload)
+    estimate = found if wide else with_cube(found, release.domain.shape)
     return Release(
         release.domain,
-        TableCells(release.domain, estimate.tables),
+        cells_of(release.domain, estimate),
         Guarantee(whole, unit),
         mechanism,
         transcript,

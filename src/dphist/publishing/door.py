@@ -36,7 +36,7 @@ from dphist.publishing.custody import (
     remind_of_edges,
 )
 from dphist.publishing.preflight import begin_pieces, check_room, empty, preflight
-from dphist.release.cells import DenseCells, SparseCells
+from dphist.release.cells import DenseCells, SparseCells, cells_of
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources import count
@@ -291,11 +291,9 @@ def _release(
 ) -> Release:
     right, transcript = open_gate(histogram, budget, unit, workload=workload, noise=noise, pay=pay)
     estimate = mechanism.estimate(right)
-    counts = estimate.counts.reshape(histogram.domain.shape)
-    counts.setflags(write=False)
     return Release(
         histogram.domain,
-        DenseCells(counts),
+        cells_of(histogram.domain, estimate),
         Guarantee(budget, unit),
         with_reason(made_by(mechanism, estimate), estimate.note),
         transcript,

@@ -14,7 +14,7 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Noise
 from dphist.private.records import open_records_gate
 from dphist.publishing.preflight import preflight
-from dphist.release.cells import TableCells
+from dphist.release.cells import cells_of
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources.coded import coded
@@ -50,11 +50,9 @@ def tables_release(
     """Make the release of records that are at hand."""
     right, transcript = open_records_gate(records, budget, unit, workload=workload, noise=noise, pay=pay)
     estimate = mechanism.estimate_tables(right)
-    for table in estimate.tables.values():
-        table.setflags(write=False)
     return Release(
         records.domain,
-        TableCells(records.domain, estimate.tables),
+        cells_of(records.domain, estimate),
         Guarantee(budget, unit),
         with_reason(made_by(mechanism, estimate), estimate.note),
         transcript,

@@ -96,7 +96,7 @@ class Contents:
         Raises:
             TooLargeError: if the release is sparse and its domain has more cells than an array can.
         """
-        return self.cells.dense(self.domain)
+        return self.cells.dense(self)
 
     @cached_property
     def maker(self) -> Maker:
@@ -143,19 +143,22 @@ class Contents:
     def _unpolished(self) -> DenseCells:
         return DenseCells(self._estimate.counts)
 
-    def _replay(self) -> Estimate:
-        replay_tables = getattr(self.cells, "replay_estimate", None)
-        if replay_tables is not None:
-            # Tables of few attributes have errors and a note of their own, and no cells of the whole product.
-            tables: Estimate = replay_tables(self)
-            return tables
-        if self.domain.size > LARGEST_ARRAY and self.cells.form != DenseCells.form:
+    def _replay(self) -> Any:
+        # Loaded here: only a replay asks again.
+        from dphist.mechanisms.protocol import goes_wide
+        from dphist.private.records import PrivateRecords
+
+        mechanism = self.mechanism
+        if goes_wide(mechanism, self.domain, self.workload):
+            made: Any = self._replayed(lambda right: mechanism.estimate_tables(PrivateRecords(right)))
+        elif self.domain.size > LARGEST_ARRAY and self.cells.form != DenseCells.form:
             raise TooLargeError(
                 f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
                 "project() on fewer attributes"
             )
-        shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate))
-        return shaped
+        else:
+            made = self._replayed(mechanism.estimate)
+        return self._shaped(made)
 
     def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made:
         """Ask the transcript what the mechanism asked the data."""
@@ -176,7 +179,10 @@ class Contents:
 
     def _shaped(self, estimate: Estimate | TableEstimate) -> Any:
         if isinstance(estimate, TableEstimate):
-            return estimate
+            if not isinstance(self.cells, DenseCells):
+                return estimate
+            # Somebody polished the product.
+            estimate = Estimate(estimate.counts, estimate.errors, estimate.note, estimate.made_by)
         shaped = replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
         if self.guarantee.threshold and isinstance(shaped.errors, IndependentNoise):
             # Keys that were discovered are shown because their noise was kind to them.

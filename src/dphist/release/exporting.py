@@ -14,6 +14,7 @@ from dphist.arguments import explained
 from dphist.errors import InputError, OutputError
 from dphist.extras import need
 from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.synthesis import RakedModel
 from dphist.release.atomic import atomic
 from dphist.release.cells import TableCells
 from dphist.release.cells.tables import TOTAL
@@ -124,11 +125,9 @@ def _laid_out(release: Release, guesses: bool) -> tuple[TableCells, Sheets]:
     """The tables that are written, and on which sheet: each that lies in no larger one, with its totals."""
     tables, published = largest_tables(release), release.cells
     known = with_totals(tables)
-    more = (
-        list(published.tables)
-        if isinstance(published, TableCells)
-        else [tuple(range(len(release.domain.shape)))]
-    )
+    more = list(published.tables) if isinstance(published, TableCells) else []
+    if not more or isinstance(release._estimate.model, RakedModel):
+        more.append(tuple(range(len(release.domain.shape))))
     guessed = [axes for axes in more if axes not in known] if guesses else []
     cells = below_each_other(release.domain, [*known, *guessed])
     ends = zip(cells.starts.tolist(), cells.starts[1:].tolist(), cells.order, strict=False)

@@ -100,7 +100,7 @@ class Release(Doors):
             (nonnegative or total is not None, _nonnegative_step(total)),
             (integer, "integer"),
         ):
-            polished = cells.polish(step, self.domain) if wanted else cells
+            polished = cells.polish(step, self) if wanted else cells
             if polished is not cells:
                 cells, steps = polished, [*steps, step]
         return self._with(cells=cells, polish=tuple(steps))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import QueryError
 from dphist.inference.intervals import possible
+from dphist.release.cells import Cells, TableCells
 from dphist.release.columns import free
 from dphist.release.contents import Contents, MeasuredSums
 
@@ -43,12 +44,29 @@ def possible_sums(
     return possible(low, high, 0.0 if least >= 0 else -np.inf, 0.0 if most <= 0 else np.inf)
 
 
-def sum_columns(release: Contents, taken: set[str]) -> dict[str, FloatArray]:
-    """The estimated sums of every cell in the measures' own values, by the name of their column."""
+def sum_columns(
+    release: Contents, taken: set[str], rows: tuple[Cells, FloatArray] | None = None
+) -> dict[str, FloatArray]:
+    """The estimated sums of every row in the measures' own values, by the name of their column.
+
+    Args:
+        release: What has sums.
+        taken: Names that columns have already.
+        rows: Whose rows they are, with the count of each; the release's own unless told.
+
+    Returns:
+        A number for each row.
+    """
     columns: dict[str, FloatArray] = {}
+    cells, counts = rows or (release.cells, release.cells.numbers)
     for sums in release.sums:
         if sums.quantity.plain:
-            steps = sums.release.counts.reshape(-1) + sums.quantity.centre * release.counts.reshape(-1)
+            steps = sums.release.counts
+            if isinstance(cells, TableCells):
+                every = range(steps.ndim)
+                beyond = [tuple(axis for axis in every if axis not in axes) for axes in cells.order]
+                steps = np.concatenate([steps.sum(axis=axes).reshape(-1) for axes in beyond])
+            steps = steps.reshape(-1) + sums.quantity.centre * counts
             columns[free(f"sum_{sums.measure.name}", taken | set(columns))] = steps * float(
                 sums.quantity.step
             )

@@ -15,7 +15,7 @@ from dphist.errors import MechanismError, QueryError
 from dphist.extras import need
 from dphist.inference.intervals import read_confidence
 from dphist.inference.tables.measured import Axes
-from dphist.kernels.hashing import GOLDEN
+from dphist.inference.tables.synthesis import systematic
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.release.bounds import every_bound
@@ -135,10 +135,8 @@ def table_columns(release: Contents, cells: TableCells, confidence: float) -> di
         columns[names[name]] = as_arrow(numbers + 0.0, missing=np.isnan(numbers))
     bits = pa.py_buffer(np.packbits(measured, bitorder="little"))
     columns[free("measured", set(columns))] = pa.Array.from_buffers(pa.bool_(), measured.size, [None, bits])
-    for name, totals in sum_columns(release, set(columns)).items():
-        beyond = [tuple(axis for axis in range(len(shape)) if axis not in axes) for axes in cells.order]
-        rows = [totals.reshape(shape).sum(axis=axes).reshape(-1) for axes in beyond]
-        columns[name] = as_arrow(np.concatenate(rows))
+    for name, totals in sum_columns(release, set(columns), (cells, value)).items():
+        columns[name] = as_arrow(totals)
     return columns
 
 
@@ -288,7 +286,7 @@ class Tables(Contents):
         """
         xr = need("xarray", "frames")
 
-        counts, names = self.cells.dense(self.domain), self.domain.names
+        counts, names = self.counts, self.domain.names
         coordinates: dict[str, Any] = {}
         for column in label_columns(self.domain):
             values = to_frame({column.name: column.every()})[column.name].to_numpy()
@@ -323,18 +321,9 @@ class Tables(Contents):
         if isinstance(self.cells, TableCells):
             return self.cells.records(self, count, seed)
         flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
-        total = float(flat.sum())
         seed = operator.index(seed)
-        count = None if count is None else operator.index(count)
-        wanted = max(0, round(total)) if count is None else count
+        wanted = max(0, round(float(flat.sum()))) if count is None else operator.index(count)
         if not 0 <= wanted <= _MOST_RECORDS:
             raise QueryError(f"count must lie between 0 and {_MOST_RECORDS:,}; make more in several goes")
-        if total == 0:
-            # Nothing is known of where records are. A sparse release without cells has nowhere to put them.
-            flat, total = np.ones_like(flat), float(flat.size)
-            wanted = wanted if flat.size else 0
-        # Systematic sampling: evenly spaced points along the cumulated counts, from one public starting point.
-        start = ((seed * GOLDEN + 0x632BE59BD9B4E019) % 2**64) / 2**64
-        points = (np.arange(wanted) + start) * (total / max(1, wanted))
-        rows = np.minimum(np.searchsorted(np.cumsum(flat), points, side="right"), flat.size - 1)
+        rows = systematic(flat, wanted, seed)
         return to_frame(label_table(self.domain, places(self.domain, self.cells.positions(rows))))

@@ -26,7 +26,7 @@ def verify(release: Contents, *, choice: bool = False, exact: bool = False) -> N
     _check_sums(release, exact=exact)
     cells = release.cells.replayed(release)
     for step in release.polish:
-        cells = cells.polish(step, release.domain)
+        cells = cells.polish(step, release)
     if not release.cells.same(cells, exact=exact):
         raise VerificationError("replaying the transcript gives other counts than the published ones")
     # What is said about the estimate is published with it, so it must follow from paid answers as well.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import QueryError, RightUsed
 from dphist.inference.estimate import Errors, Estimate
+from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.budget import Budget
@@ -215,7 +216,7 @@ def _proves(errors: Errors, asked: Workload) -> bool:
 
 def _run(
     mechanism: Mechanism, histogram: Histogram, budget: Budget, seed: int
-) -> tuple[Estimate, Transcript]:
+) -> tuple[Estimate | TableEstimate, Transcript]:
     noise = Noise(Keystream.for_tests(seed))
     right, transcript = open_gate(histogram, budget, Unit(), noise=noise)
     return mechanism.estimate(right), transcript

@@ -22,6 +22,7 @@ from dphist.private.noise import Keystream, Noise
 
 if TYPE_CHECKING:
     from dphist.inference.estimate import Estimate
+    from dphist.inference.tables.published import TableEstimate
     from dphist.mechanisms.protocol import Mechanism
 
 
@@ -81,7 +82,7 @@ def run(
     *,
     seed: int | None = None,
     workload: Workload | None = None,
-) -> Estimate:
+) -> Estimate | TableEstimate:
     """Run a mechanism once and return its estimate.
 
     Args:

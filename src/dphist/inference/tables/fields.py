@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.fields import Field, Made, Place, Sink, Store
+from dphist.inference.fields import Field, Made, Place, Sink, Store, optional
 from dphist.inference.tables.departures import Departures, Shrunk
 from dphist.inference.tables.measured import Axes, MeasuredTables
 from dphist.inference.tables.mixture import MixtureModel
@@ -203,3 +203,4 @@ def mixture_fits(model: MixtureModel, place: Place) -> bool:
 
 TABLES, SHRUNK = Field(_write_tables, _read_tables), Field(_write_shrunk, _read_shrunk)
 RESIDUALS, PUBLISHED = Field(_write_residuals, _read_residuals), Field(_write_near, _read_near)
+NEAR = optional(PUBLISHED)

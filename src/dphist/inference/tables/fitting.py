@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dphist.inference.tables.measured import Axes, subsets
 
 FloatArray = NDArray[np.float64]
+Better = Callable[[dict[Axes, tuple[FloatArray, FloatArray]]], Mapping[Axes, FloatArray]]
 
 # Rounds of projecting in turn: margins then agree within a small part of the noise (tried 10 to 100, made-up cubes).
 _ROUNDS = 40
@@ -33,7 +34,7 @@ def settle(
     shape: Sequence[int],
     wanted: Sequence[Axes],
     table: Callable[[Axes], FloatArray],
-    better: Callable[[dict[Axes, tuple[FloatArray, FloatArray]]], Mapping[Axes, FloatArray]] | None = None,
+    better: Better | None = None,
 ) -> dict[Axes, FloatArray]:
     """Give non-negative tables that agree with each other, each as near as can be to what ``table`` says of it.
 
@@ -83,7 +84,10 @@ def implied(shape: Sequence[int], axes: Axes, settled: Mapping[Axes, FloatArray]
 
 
 def agreeing(
-    shape: Sequence[int], wanted: Sequence[Axes], table: Callable[[Axes], FloatArray]
+    shape: Sequence[int],
+    wanted: Sequence[Axes],
+    table: Callable[[Axes], FloatArray],
+    better: Better | None = None,
 ) -> dict[Axes, FloatArray]:
     """Settle tables, and rake each to the smaller ones inside it until their sums are the same.
 
@@ -94,6 +98,7 @@ def agreeing(
         shape: The shape of the cube; it is never written out.
         wanted: The tables, each as the attributes it keeps.
         table: What is known of a table by its attributes.
+        better: What to make of tables beside their models, as in `settle`.
 
     Returns:
         The tables by their attributes, the smaller ones included.
@@ -104,7 +109,7 @@ def agreeing(
         >>> float(agreeing((3,), [(0,)], noisy.__getitem__)[(0,)].sum())
         10.0
     """
-    settled = settle(shape, wanted, table)
+    settled = settle(shape, wanted, table, better)
     for axes, values in settled.items():
         if axes and values.size:
             places = range(len(axes))
@@ -150,30 +155,6 @@ def nearest(
         carried += values - cut
         values = cut
     return values
-
-
-def cube_with(tables: Mapping[Axes, FloatArray], start: FloatArray) -> FloatArray:
-    """The cube that has all of some tables to a thousandth of a record, and is nearest in entropy to where it started.
-
-    Where attributes depend strongly on each other that takes a thousand rounds: after thirty single cells of tables
-    were off by hundreds of records, whatever noise was paid for. It ends after about a second of arithmetic, or where
-    rounds no longer come nearer, since noisy tables without negative cells may have no such cube at all.
-
-    Args:
-        tables: Tables without negative cells, by the attributes they keep.
-        start: A cube without negative cells; a cell that is zero stays zero.
-
-    Returns:
-        The cube.
-
-    Example:
-        >>> tables = {(): np.array(4.0), (0,): np.array([3.0, 1.0]), (1,): np.array([2.0, 2.0])}
-        >>> cube_with(tables, np.ones((2, 2))).tolist()
-        [[1.5, 1.5], [0.5, 0.5]]
-    """
-    targets = {axes: table for axes, table in tables.items() if axes}
-    rounds = int(4e8 / (start.size * max(1, len(targets))))
-    return rake(start, targets, max(_RAKING, rounds), 1e-3)
 
 
 def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, enough: float) -> FloatArray:

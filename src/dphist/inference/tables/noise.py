@@ -7,6 +7,7 @@ but sums of them may be biased; so both are set beside each other, and the bette
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,8 +18,8 @@ from dphist.inference.estimate import CALIBRATED, Interval, Words
 from dphist.inference.intervals import Spread, normal_quantile
 from dphist.inference.predictive.errors import whole_counts
 from dphist.inference.tables.departures import Shrunk, boxes_of_all_sizes
-from dphist.inference.tables.measured import MeasuredTables
-from dphist.inference.tables.published import LeastSquaresNoise
+from dphist.inference.tables.measured import Axes, MeasuredTables
+from dphist.inference.tables.published import LeastSquaresNoise, sums_of_tables
 from dphist.kernels.summed_area import running_sums
 from dphist.model.workload import Workload
 
@@ -60,6 +61,8 @@ class TableNoise(LeastSquaresNoise):
     """The published cube, where its cells were shrunk and long sums of them may be biased."""
     shrunk: Shrunk | None = None
     """What is left to doubt of it."""
+    near: Mapping[Axes, FloatArray] | None = None
+    """The published tables, where no cube was measured, and they were moved towards smaller ones."""
 
     @property
     def words(self) -> Words:
@@ -78,7 +81,7 @@ class TableNoise(LeastSquaresNoise):
         cells do so by more than noise explains, and wherever the published cells merely follow the measured ones, as
         little was won by shrinking there. But nowhere where least squares has more noise than the sum can be off by.
         """
-        if self.counts is None:
+        if self.counts is None and self.near is None:
             return summed
         plain = self.stand(workload, summed)[0]
         plainly = self._plainly(workload, summed, plain, self.variance(workload))
@@ -97,12 +100,15 @@ class TableNoise(LeastSquaresNoise):
 
     def _most(self, workload: Workload) -> FloatArray:
         """What a question holds at most by the published tables of one attribute."""
-        counts = (
-            np.zeros(self.tables.shape) if self.counts is None else self.counts.reshape(self.tables.shape)
-        )
         most = np.full(len(workload.low), np.inf)
-        for axis in range(counts.ndim):
-            table = counts.sum(axis=tuple(other for other in range(counts.ndim) if other != axis))
+        for axis in self.tables.everything:
+            if self.counts is not None:
+                others = tuple(other for other in self.tables.everything if other != axis)
+                table = self.counts.reshape(self.tables.shape).sum(axis=others)
+            elif self.near is not None and (axis,) in self.near:
+                table = self.near[(axis,)]
+            else:
+                continue
             below = np.append(0.0, np.cumsum(table))
             most = np.minimum(most, below[workload.high[:, axis]] - below[workload.low[:, axis]])
         if workload.query is not None:
@@ -136,7 +142,7 @@ class TableNoise(LeastSquaresNoise):
             each = (
                 np.asarray(np.bincount(workload.query, np.sqrt(each), len(workload)), dtype=np.float64) ** 2
             )
-        summed = np.asarray(workload.answer_from(self._sums), dtype=np.float64)
+        summed = self._summed(workload)
         noise = self.variance(workload)
         squares = each + (summed - published) ** 2
         # By what is known beforehand, not by which of the two came out narrower.
@@ -146,11 +152,18 @@ class TableNoise(LeastSquaresNoise):
         low, high = whole_counts(published, normal_quantile(confidence) * np.sqrt(squares))
         return Interval(np.where(shrunk, low, exact.low), np.where(shrunk, high, exact.high))
 
+    def _summed(self, workload: Workload) -> FloatArray:
+        """Sums of the published cells; not a number where no table holds them."""
+        if self._sums is not None:
+            return np.asarray(workload.answer_from(self._sums), dtype=np.float64)
+        return sums_of_tables(self.near or {}, self.tables.shape, workload.low, workload.high)
+
     @cached_property
-    def _sums(self) -> FloatArray:
-        """Running sums of the published cells."""
-        counts = np.zeros(self.tables.shape) if self.counts is None else self.counts
-        return np.asarray(running_sums(counts.reshape(self.tables.shape)), dtype=np.float64)
+    def _sums(self) -> FloatArray | None:
+        """Running sums of the published cells, where cells are published."""
+        if self.counts is None:
+            return None
+        return np.asarray(running_sums(self.counts.reshape(self.tables.shape)), dtype=np.float64)
 
     @cached_property
     def _follows(self) -> bool:
@@ -170,12 +183,11 @@ class TableNoise(LeastSquaresNoise):
         """
         sizes = np.array(self.tables.shape)
         classes = math.ceil(math.log2(max(float(np.prod(sizes.astype(float))), 1.0))) + 1
-        if self.counts is None:
+        if self.counts is None and self.near is None:
             return np.zeros(classes, dtype=bool)
         ordered = None if self.shrunk is None else self.shrunk.ordered
         boxes = boxes_of_all_sizes(self.tables.shape, _BOXES, ordered)
-        summed = np.asarray(boxes.answer_from(self._sums), dtype=np.float64)
-        noise = self.variance(boxes)
+        summed, noise = self._summed(boxes), self.variance(boxes)
         known = ~np.isnan(noise) & (noise > 0.0)
         ratio = (self.tables.answers(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
         if ordered is not None:

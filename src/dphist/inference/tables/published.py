@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.errors import TooLargeError
 from dphist.inference.estimate import (
     Errors,
+    Estimate,
     Interval,
     NoiseErrors,
     around,
@@ -26,6 +28,7 @@ from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.tables.frechet import Bounding, cover
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.residuals import TableResiduals, bounded_kinds
+from dphist.inference.tables.synthesis import RakedModel
 from dphist.model.law import NoiseLaw
 from dphist.model.phrases import mended
 from dphist.model.workload import Workload
@@ -37,6 +40,11 @@ BoolArray = NDArray[np.bool_]
 
 class Model(Protocol):
     """A distribution over whole records that says something of every table, measured or not."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each attribute has."""
+        ...
 
     def table(self, axes: Axes) -> FloatArray:
         """The probability of every cell of a table, its axes as named."""
@@ -90,6 +98,64 @@ class TableEstimate:
     def total(self) -> float:
         """The published number of records."""
         return float(self.tables[()])
+
+    @property
+    def counts(self) -> FloatArray:
+        """A number for every cell of the product, as the model guesses it: worked out whenever it is asked for."""
+        if self.model is None:
+            raise TooLargeError(
+                "counts: tables of few attributes were published, and nothing is said of other cells"
+            )
+        every = tuple(range(len(self.model.shape)))
+        return np.asarray(self.total * self.model.table(every), dtype=np.float64)
+
+
+def with_cube(found: TableEstimate, shape: Sequence[int]) -> Estimate | TableEstimate:
+    """Tables over a product that can be written out, with a guess of all its cells: raked where they have no model.
+
+    Args:
+        found: Published tables.
+        shape: How many values each attribute has.
+
+    Returns:
+        The tables with a model; the cube where it is one of them.
+    """
+    every = tuple(axis for axis, size in enumerate(shape) if size > 1)
+    if every in found.tables:
+        return Estimate(found.tables[every].reshape(shape), found.errors, found.note, found.made_by)
+    return found if found.model is not None else replace(found, model=RakedModel(tuple(shape), found.tables))
+
+
+def sums_of_tables(
+    tables: Mapping[Axes, FloatArray], shape: Sequence[int], low: IntArray, high: IntArray
+) -> FloatArray:
+    """Sum boxes of the table of the attributes that each is bounded on.
+
+    Args:
+        tables: Published tables, which have no negative cells.
+        shape: How many values each attribute has.
+        low: Where boxes begin.
+        high: Where they end.
+
+    Returns:
+        The sums; not a number where there is no such table.
+
+    Example:
+        >>> tables = {(): np.array(4.0), (0,): np.array([3.0, 1.0])}
+        >>> low, high = np.array([[1, 0], [0, 0]]), np.array([[2, 2], [2, 1]])
+        >>> sums_of_tables(tables, (2, 2), low, high).tolist()
+        [1.0, nan]
+    """
+    from dphist.kernels.summed_area import box_sums
+
+    summed = np.full(len(low), np.nan)
+    for axes, here in bounded_kinds(shape, low, high):
+        if axes in tables:
+            values = tables[axes]
+            # Differences of running sums round; tables are nowhere negative, and neither is what is added up in them.
+            sums = box_sums(values, low[here][:, axes], high[here][:, axes]) if axes else float(values)
+            summed[here] = np.maximum(sums, 0.0)
+    return summed
 
 
 class LeastSquaresNoise(NoiseErrors):
@@ -157,6 +223,32 @@ class LeastSquaresNoise(NoiseErrors):
         return or_bounds(
             found, workload, published, lambda rest: self.allowed(rest, share, guaranteed=guaranteed)
         )
+
+    def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
+        """Around least squares, widened to hold the answer; of a table that was not measured what the others allow."""
+        if not self.known.covers(axes):
+            return self._guessed_table(axes, published, confidence)
+        # Cells have the same noise.
+        shape = self.known.shape
+        low = np.zeros((1, len(shape)), dtype=np.int64)
+        high = np.array([[1 if axis in axes else size for axis, size in enumerate(shape)]], dtype=np.int64)
+        width = half_widths(self.box_spread(low, high), confidence)[0]
+        return nearest_whole(around(self.known.table(axes), width, published), published)
+
+    def _guessed_table(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
+        chosen = cover(axes, self.known.inside(axes))
+        if not chosen.pieces:
+            unknown = np.full(published.shape, np.nan)
+            return Interval(unknown, unknown)
+        guessed = np.ones(published.shape, dtype=bool)
+        each, ends = chosen.each(confidence), {}
+        for inside in chosen.looked:
+            found = self.table_interval(inside, self.known.table(inside), each)
+            shape = [self.known.shape[axis] if axis in inside else 1 for axis in axes]
+            ends[inside] = Interval(found.low.reshape(shape), found.high.reshape(shape))
+        bounds = chosen.bounds(ends)
+        low, high = (np.broadcast_to(side, published.shape) for side in (bounds.low, bounds.high))
+        return holding(Interval(low, high, guessed), published)
 
     def allowed(self, workload: Workload, confidence: float, *, guaranteed: bool = False) -> Interval:
         """What the measured tables allow of every question, whatever is published: an interval, or bounds.
@@ -233,6 +325,10 @@ class Known(Protocol):
         """Whether a table of these attributes was measured."""
         ...
 
+    def table(self, axes: Sequence[int]) -> FloatArray:
+        """Such a table."""
+        ...
+
     def inside(self, axes: Sequence[int]) -> Sequence[Axes]:
         """The measured tables inside some attributes."""
         ...
@@ -267,35 +363,13 @@ class ResidualNoise(LeastSquaresNoise):
         return Spread(*known.spread(low, high))
 
     def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        """Around least squares, widened to hold the answer; of a table that was not measured what the others allow."""
-        if not self.residuals.covers(axes):
-            return self._guessed_table(axes, published, confidence)
+        """Around least squares, widened to hold the answer; cells have the same noise but where a tree was asked."""
+        if not self.residuals.covers(axes) or not any(axis in self.residuals.trees for axis in axes):
+            return super().table_interval(axes, published, confidence)
         stand = self.residuals.table(axes)
-        if any(axis in self.residuals.trees for axis in axes):
-            variance, heaviest = self.residuals.cell_spread(axes)
-            each = half_widths(Spread(variance.reshape(-1), heaviest.reshape(-1)), confidence)
-            return nearest_whole(around(stand, each.reshape(stand.shape), published), published)
-        # Cells have the same noise but where a tree was asked.
-        shape = self.residuals.shape
-        low = np.zeros((1, len(shape)), dtype=np.int64)
-        high = np.array([[1 if axis in axes else size for axis, size in enumerate(shape)]], dtype=np.int64)
-        width = half_widths(self.box_spread(low, high), confidence)[0]
-        return nearest_whole(around(stand, width, published), published)
-
-    def _guessed_table(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        chosen = cover(axes, self.residuals.inside(axes))
-        if not chosen.pieces:
-            unknown = np.full(published.shape, np.nan)
-            return Interval(unknown, unknown)
-        guessed = np.ones(published.shape, dtype=bool)
-        each, ends = chosen.each(confidence), {}
-        for inside in chosen.looked:
-            found = self.table_interval(inside, self.residuals.table(inside), each)
-            shape = [self.residuals.shape[axis] if axis in inside else 1 for axis in axes]
-            ends[inside] = Interval(found.low.reshape(shape), found.high.reshape(shape))
-        bounds = chosen.bounds(ends)
-        low, high = (np.broadcast_to(side, published.shape) for side in (bounds.low, bounds.high))
-        return holding(Interval(low, high, guessed), published)
+        variance, heaviest = self.residuals.cell_spread(axes)
+        each = half_widths(Spread(variance.reshape(-1), heaviest.reshape(-1)), confidence)
+        return nearest_whole(around(stand, each.reshape(stand.shape), published), published)
 
 
 @dataclass(frozen=True, eq=False)

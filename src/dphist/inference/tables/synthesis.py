@@ -23,7 +23,7 @@ from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.residuals import bounded_kinds
 from dphist.kernels.hashing import GOLDEN, mixed
-from dphist.kernels.summed_area import box_sums
+from dphist.kernels.summed_area import box_sums, running_sums, sums_between
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -37,6 +37,8 @@ _MOST_ROWS = 16_000
 # Tables that a guess is raked in: of so many cells at most, so many of them kept, in so many rounds; and what a cell
 # that the mixture leaves empty may be filled from.
 _MOST_CELLS, _MOST_KEPT, _RAKING_ROUNDS, _TRACE = 1 << 20, 32, 6, 1e-6
+# Raking a cube goes over so many cells at most, tables times rounds times cells: about a second.
+_MOST_IN_CUBE = 4e8
 
 
 def deal(model: MixtureModel, count: int, *, seed: int = 0) -> _Codes:
@@ -126,6 +128,81 @@ def synthesise(
     return np.asarray(placed - np.array(model.starts[:-1], dtype=np.int32), dtype=np.int32)
 
 
+def systematic(counts: FloatArray, wanted: int, seed: int) -> IntArray:
+    """Place records evenly along the cumulated counts, so that each cell gets its share but for one record.
+
+    Args:
+        counts: Of every cell, none below zero.
+        wanted: How many records.
+        seed: A public number, which decides where the first one lies.
+
+    Returns:
+        A cell for each record, ascending; nobody has one where there are no cells.
+
+    Example:
+        >>> systematic(np.array([2.0, 0.0, 1.0]), 6, 0).tolist()
+        [0, 0, 0, 0, 2, 2]
+    """
+    total = float(counts.sum())
+    if total == 0:
+        # Nothing is known of where records are. A sparse release without cells has nowhere to put them.
+        counts, total = np.ones_like(counts), float(counts.size)
+        wanted = wanted if counts.size else 0
+    start = ((seed * GOLDEN + 0x632BE59BD9B4E019) % 2**64) / 2**64
+    points = (np.arange(wanted) + start) * (total / max(1, wanted))
+    return np.minimum(np.searchsorted(np.cumsum(counts), points, side="right"), counts.size - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class RakedModel:
+    """The cube that has some tables and is nearest in entropy to an even one: a guess of all that was not measured.
+
+    It is written out when somebody asks for it, and ends after about a second of arithmetic or where all tables are had
+    to a thousandth of a record: noisy tables without negative cells may have no such cube at all, and where attributes
+    depend strongly on each other that takes a thousand rounds.
+
+    Args:
+        shape: The shape of the cube.
+        tables: Tables that agree with each other, all smaller ones inside them included.
+
+    Example:
+        >>> tables = {(): np.array(4.0), (0,): np.array([3.0, 1.0]), (1,): np.array([2.0, 2.0])}
+        >>> RakedModel((2, 2), tables).table((0, 1)).tolist()
+        [[0.375, 0.375], [0.125, 0.125]]
+    """
+
+    shape: tuple[int, ...]
+    tables: Mapping[Axes, FloatArray]
+
+    @cached_property
+    def _shares(self) -> FloatArray:
+        inside = {axes[:place] + axes[place + 1 :] for axes in self.tables for place in range(len(axes))}
+        targets = {axes: self.tables[axes] for axes in sorted(self.tables) if axes not in inside}
+        cells, total = math.prod(self.shape), float(self.tables[()])
+        rounds = max(2, int(_MOST_IN_CUBE / (cells * len(targets))))
+        cube = rake(np.full(self.shape, total / cells), targets, rounds, 1e-3)
+        return cube / max(total, np.finfo(np.float64).tiny)
+
+    @cached_property
+    def _sums(self) -> FloatArray:
+        return np.asarray(running_sums(self._shares), dtype=np.float64)
+
+    def table(self, axes: Axes) -> FloatArray:
+        """The probability of every cell of a table, its axes as named."""
+        kept = tuple(sorted(axes))
+        summed = self._shares.sum(axis=tuple(axis for axis in range(len(self.shape)) if axis not in kept))
+        return np.asarray(summed, dtype=np.float64).transpose([kept.index(axis) for axis in axes])
+
+    def boxes(self, low: IntArray, high: IntArray) -> FloatArray:
+        """The probability of every box."""
+        return np.maximum(sums_between(self._sums, low, high), 0.0)
+
+    def sample(self, count: int, seed: int = 0) -> tuple[_Codes, ...]:
+        """Records of which each cell has its share, but for one: the codes of every column."""
+        found = np.unravel_index(systematic(self._shares.reshape(-1), count, seed), self.shape)
+        return tuple(places.astype(np.int32) for places in found)
+
+
 @dataclass(frozen=True, eq=False)
 class PublishedModel:
     """A mixture and the tables that were published with it: what guesses, and what records are made from.
@@ -144,6 +221,11 @@ class PublishedModel:
 
     mixture: MixtureModel
     tables: Mapping[Axes, FloatArray]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each attribute has."""
+        return self.mixture.shape
 
     def table(self, axes: Sequence[int]) -> FloatArray:
         """The probability of every cell of a table, its axes as named: the mixture's, raked to the published pairs.
@@ -234,6 +316,11 @@ class LaterModel:
     def mixture(self) -> MixtureModel:
         """The mixture of products in it."""
         return self.later.fitted.mixture
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each attribute has."""
+        return self.mixture.shape
 
     def table(self, axes: Sequence[int]) -> FloatArray:
         """The probability of every cell of a table, its axes as named."""

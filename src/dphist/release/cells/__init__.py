@@ -2,6 +2,6 @@
 
 from dphist.release.cells.cells import Cells, DenseCells
 from dphist.release.cells.sparse import SparseCells
-from dphist.release.cells.tables import TableCells
+from dphist.release.cells.tables import TableCells, cells_of
 
-__all__ = ["Cells", "DenseCells", "SparseCells", "TableCells"]
+__all__ = ["Cells", "DenseCells", "SparseCells", "TableCells", "cells_of"]

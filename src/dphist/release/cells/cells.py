@@ -84,7 +84,7 @@ class Cells(Protocol):
         """The published numbers, one a row."""
         ...
 
-    def dense(self, domain: Domain) -> FloatArray:
+    def dense(self, release: Holder) -> FloatArray:
         """A number for every cell, in the domain's shape; refused where no array can be."""
         ...
 
@@ -114,7 +114,7 @@ class Cells(Protocol):
         """Sum over all other attributes, with an interval for every cell that is left."""
         ...
 
-    def polish(self, step: str, domain: Domain) -> Cells:
+    def polish(self, step: str, release: Holder) -> Cells:
         """Take one step that makes the numbers nicer to read; the same object if there is nothing to do."""
         ...
 
@@ -155,7 +155,7 @@ class DenseCells:
         """The published numbers in C order."""
         return self.counts.reshape(-1)
 
-    def dense(self, domain: Domain) -> FloatArray:
+    def dense(self, release: Holder) -> FloatArray:
         """The array itself."""
         return self.counts
 
@@ -233,8 +233,9 @@ class DenseCells:
         guessed = None if answers.guessed is None else answers.guessed.reshape(domain.shape)
         return Projection(domain, value, low, high, confidence, answers.method, answers.details, guessed)
 
-    def polish(self, step: str, domain: Domain) -> DenseCells:
+    def polish(self, step: str, release: Holder) -> DenseCells:
         """Raise negative counts, round to whole numbers, or move to a public total, all from the top down."""
+        domain = release.domain
         if step == "integer":
             return DenseCells(integers_topdown(self.counts, domain))
         if step.startswith("nonnegative"):

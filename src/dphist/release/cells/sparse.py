@@ -81,7 +81,7 @@ class SparseCells:
         """The published noisy counts."""
         return self.values
 
-    def dense(self, domain: Domain) -> FloatArray:
+    def dense(self, release: Holder) -> FloatArray:
         """A dense array of the domain's shape, where one fits."""
         return self._array
 
@@ -209,7 +209,7 @@ class SparseCells:
         )
         return Projection(domain, value, least, most, confidence, spoken(PROVEN, confidence)[0], self._method)
 
-    def polish(self, step: str, domain: Domain) -> SparseCells:
+    def polish(self, step: str, release: Holder) -> SparseCells:
         """Counts are whole and positive as they are; there is nothing else to be done."""
         if step not in ("nonnegative", "integer"):
             raise QueryError(

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError, QueryError, TooLargeError, VerificationError
+from dphist.errors import QueryError, TooLargeError, VerificationError
+from dphist.inference.estimate import Estimate
 from dphist.inference.tables.measured import Axes
-from dphist.inference.tables.published import TableEstimate
-from dphist.inference.tables.residuals import bounded_kinds
+from dphist.inference.tables.published import TableEstimate, sums_of_tables
 from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.release.answers import Answers, Projection, answers_with
-from dphist.release.cells.cells import Cells, Holder, alike, fitting
+from dphist.release.cells.cells import LARGEST_ARRAY, Cells, DenseCells, Holder, alike, fitting
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
 
 if TYPE_CHECKING:
@@ -77,8 +77,12 @@ class TableCells:
         """The published numbers, table after table."""
         return np.concatenate([self.tables[axes].reshape(-1) for axes in self.order])
 
-    def dense(self, domain: Domain) -> FloatArray:
-        """There is no array of the whole product, and there never was one."""
+    def dense(self, release: Holder) -> FloatArray:
+        """What the model guesses of every cell of the product, where it can be written out; measured they were not."""
+        domain, estimate = self.domain, self._estimate(release)
+        if estimate.model is not None and domain.size <= LARGEST_ARRAY:
+            with fitting():
+                return estimate.counts
         raise TooLargeError(
             f"counts: this release holds {so_many(len(self.tables), 'table')} of few attributes out of a domain of "
             f"{domain.size:,} cells, which nobody counted: ask answer(), project() on the attributes of one table, or "
@@ -143,7 +147,8 @@ class TableCells:
         simultaneous: bool = False,
     ) -> Answers:
         """Sum cells of the table that a question is about, and ask the estimate's errors for intervals."""
-        errors, value = self._estimate(release).errors, self.sums(release, workload)
+        errors = self._estimate(release).errors
+        value = errors.answer(workload, self.sums(release, workload))
         found = errors.interval(workload, value, confidence, guaranteed=guaranteed, simultaneous=simultaneous)
         return answers_with(
             value, found, confidence, errors.words, guaranteed=guaranteed, simultaneous=simultaneous
@@ -151,26 +156,15 @@ class TableCells:
 
     def sums(self, release: Holder, workload: Workload) -> FloatArray:
         """Answer every question from its table, or by the model's guess, or not at all."""
-        low, high = workload.low, workload.high
-        boxes = np.full(len(low), np.nan)
-        for axes, here in bounded_kinds(self.domain.shape, low, high):
-            if axes in self.tables:
-                boxes[here] = self._box_sums(axes, low[here][:, axes], high[here][:, axes])
-            else:
-                boxes[here] = self._guesses(release, low[here], high[here])
+        boxes = sums_of_tables(self.tables, self.domain.shape, workload.low, workload.high)
+        unknown = np.isnan(boxes)
+        if unknown.any():
+            boxes[unknown] = self._guesses(release, workload.low[unknown], workload.high[unknown])
         if workload.query is None:
             return boxes
         whole = np.zeros(len(workload))
         np.add.at(whole, workload.query, boxes)
         return whole
-
-    def _box_sums(self, axes: Axes, low: IntArray, high: IntArray) -> FloatArray:
-        from dphist.kernels.summed_area import box_sums
-
-        if not axes:
-            return np.full(len(low), float(self.tables[()]))
-        # Differences of running sums round; tables are nowhere negative, and neither is what is added up in them.
-        return np.maximum(box_sums(self.tables[axes], low, high), 0.0)
 
     def _estimate(self, release: Holder) -> TableEstimate:
         estimate: object = release._estimate
@@ -258,37 +252,22 @@ class TableCells:
 
     # ---- trusting ---------------------------------------------------------------------------------------
 
-    def polish(self, step: str, domain: Domain) -> TableCells:
-        """Tables are nowhere negative as they are; rounding each would make them disagree."""
+    def polish(self, step: str, release: Holder) -> Cells:
+        """Tables are nowhere negative as they are; each rounded they would disagree, so the product is rounded."""
         if step == "nonnegative":
             return self
-        raise QueryError(
-            f"{step}: tables that agree with each other cannot be rounded or moved one by one; round what you show"
-        )
-
-    def replay_estimate(self, release: Holder) -> TableEstimate:
-        """Ask the transcript what the mechanism asked the records."""
-        # Loaded here: only a replay asks again.
-        from dphist.private.records import PrivateRecords
-        from dphist.release.foreign import ForeignMechanism
-
-        ask = getattr(release.mechanism, "estimate_tables", None)
-        if isinstance(release.mechanism, ForeignMechanism):
-            raise release.mechanism.refused
-        if ask is None:
-            raise MechanismError(
-                f"this release was made by {type(release.mechanism).__name__}, which does not publish tables; its "
-                "numbers can be read, but intervals and verification need the mechanism"
+        if self._estimate(release).model is None or self.domain.size > LARGEST_ARRAY:
+            raise QueryError(
+                f"{step}: tables that agree with each other cannot be rounded or moved one by one; round what you show"
             )
-        made: TableEstimate = release._replayed(lambda right: ask(PrivateRecords(right)))
-        return made
+        return DenseCells(self.dense(release)).polish(step, release)
 
-    def replayed(self, release: Holder) -> TableCells:
+    def replayed(self, release: Holder) -> Cells:
         """The tables that a replay gives; what it says of itself is read off the same one."""
-        estimate = self.replay_estimate(release)
+        estimate = release._replay()
         release.__dict__["_estimate"] = estimate
         with fitting():
-            return TableCells(self.domain, dict(estimate.tables))
+            return cells_of(self.domain, estimate)
 
     def same(self, other: Cells, *, exact: bool = False) -> bool:
         """Whether every table is the same."""
@@ -302,3 +281,14 @@ class TableCells:
         """Say how many tables are published."""
         largest = max(len(axes) for axes in self.order)
         return f"{so_many(len(self.order), 'table')} of up to {so_many(largest, 'attribute')}"
+
+
+def cells_of(domain: Domain, estimate: Estimate | TableEstimate) -> DenseCells | TableCells:
+    """The cells of a release of this estimate: all where they were measured, else the measured tables."""
+    if isinstance(estimate, TableEstimate):
+        for table in estimate.tables.values():
+            table.setflags(write=False)
+        return TableCells(domain, dict(estimate.tables))
+    counts = estimate.counts.reshape(domain.shape)
+    counts.setflags(write=False)
+    return DenseCells(counts)
