@@ -133,7 +133,7 @@ def test_records_are_written_as_csv(room, published, tmp_path):
 def test_nothing_is_written_over_a_release_or_unasked_over_a_file(room, published, tmp_path):
     """Synthetic records, and tables, would naturally go by the name that the true records have."""
     records = tmp_path / "visits.csv"
-    for command in (("records", published, "25", "-o"), ("export", published)):
+    for command in (("records", published, "25", "-o"), ("export", published, "-o")):
         records.write_text("the true ones")
         refused = dphist(*command, records)
         assert refused.returncode == 1

@@ -253,7 +253,7 @@ def test_a_reader_loads_no_mechanism_and_nothing_of_the_trusted_core(tmp_path):
         ["sql", "select 1"],
         ["records", "5"],
         ["report", "-o", "p.html"],
-        ["export", "c.csv"],
+        ["export", "-o", "c.csv"],
     ],
     ids=lambda command: command[0],
 )

@@ -104,7 +104,7 @@ def test_what_was_not_measured_has_bounds(tmp_path):
 def test_the_command(release, tmp_path):
     release.save(tmp_path / "out.parquet")
     run = CliRunner()
-    done = run.invoke(app, ["export", str(tmp_path / "out.parquet"), str(tmp_path / "table.csv")])
+    done = run.invoke(app, ["export", str(tmp_path / "out.parquet"), "-o", str(tmp_path / "table.csv")])
     assert done.exit_code == 0, done.output
     check(pd.read_csv(tmp_path / "table.csv"), release)
     with pytest.raises(InputError, match=r"\.xlsx"):

@@ -41,9 +41,7 @@ def says(command: Callable[..., None]) -> Callable[..., None]:
 
 def export(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
-    output: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .xlsx file.", show_default=False)
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A .csv, .tsv, .parquet or .xlsx file.")],
     confidence: Annotated[
         float, typer.Option(help="How often each interval should hold the true count.")
     ] = 0.95,
