@@ -283,13 +283,15 @@ def entry_of(mechanism: object) -> Entry | None:
     """The entry that a mechanism was built by: a preset that is equal to it, else its class; None for foreign ones."""
     # Presets of blocks have options of their grouping alone.
     group = getattr(mechanism, "group", None)
+    # By name: nothing is imported to say that something is something else.
+    home = f"{type(mechanism).__module__.removeprefix('dphist.mechanisms.')}:{type(mechanism).__name__}"
     for entry in MECHANISMS.values():
-        if entry.preset_of is not None and type(mechanism) is entry.cls:
+        if entry.preset_of is not None and home == MECHANISMS[entry.preset_of].home:
             given = {name: getattr(group, name, default) for name, default in entry.options.items()}
             if entry(**given) == mechanism:
                 return entry
     named = (entry for entry in MECHANISMS.values() if entry.preset_of is None)
-    return next((entry for entry in named if type(mechanism) is entry.cls), None)
+    return next((entry for entry in named if home == entry.home), None)
 
 
 def list_mechanisms() -> Mapping[str, Entry]:
