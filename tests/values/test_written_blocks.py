@@ -5,7 +5,6 @@ import pytest
 
 import dphist
 from dphist.inference.estimate import IndependentNoise
-from dphist.release import bounds
 from dphist.release.columns import along, axis_strides
 from dphist.release.file import writing
 
@@ -30,7 +29,7 @@ def test_single_cells_are_as_any_question_is(polish):
     )
     release = release.polished(nonnegative=True, integer=True) if polish else release
     assert type(release._estimate.errors) is IndependentNoise
-    low, high = bounds.block_bounds(release, 5, 90, 0.9)
+    low, high = release.cells.bounds(release, 5, 90, 0.9)
     cells = release.answer(dphist.Workload.cells(domain), confidence=0.9)
     np.testing.assert_array_equal(low, cells.low[5:90])
     np.testing.assert_array_equal(high, cells.high[5:90])

@@ -1,7 +1,6 @@
-"""The interval of every cell by itself: what the file's columns ``low`` and ``high`` hold, in blocks of cells.
+"""The interval of every cell by itself: what the file's columns ``low`` and ``high`` hold.
 
-A block at a time, so that a release of a hundred million cells needs memory for a quarter of a million questions. The
-bounds are arithmetic on released numbers: whoever has the file can compute them again, and `Release.verify` does.
+They are arithmetic on released numbers: whoever has the file can compute them again, and `Release.verify` does.
 """
 
 from __future__ import annotations
@@ -13,27 +12,17 @@ from dphist.release.contents import Contents
 from dphist.release.written import Pair
 from dphist.version import __version__
 
-BLOCK = 1 << 18
+_ROWS = 1 << 20
 # Arithmetic differs in the last digits from one platform to the next; a forger gains nothing there.
 _SLACK = 1e-9
 
 
-def block_bounds(release: Contents, begin: int, end: int, confidence: float) -> Pair:
-    """Lower and upper ends for some rows, not a number where nothing can be said of a cell."""
-    parts = [
-        release.cells.bounds(release, start, min(start + BLOCK, end), confidence)
-        for start in range(begin, end, BLOCK)
-    ]
-    low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
-    return low, high
-
-
 def known_bounds(release: Contents, begin: int, end: int, confidence: float) -> Pair:
-    """The same, from the file that the release was read from where it has them."""
+    """Lower and upper ends for some rows, from the file that the release was read from where it has them."""
     written = release._written
     if written is not None and written.confidence == confidence:
         return written.rows(begin, end)
-    return block_bounds(release, begin, end, confidence)
+    return release.cells.bounds(release, begin, end, confidence)
 
 
 def check_written(release: Contents, *, exact: bool) -> None:
@@ -42,9 +31,12 @@ def check_written(release: Contents, *, exact: bool) -> None:
     if written is None:
         return
     size = int(release.cells.numbers.size)
-    for begin in range(0, size, 4 * BLOCK):
-        end = min(begin + 4 * BLOCK, size)
-        found, wanted = written.rows(begin, end), block_bounds(release, begin, end, written.confidence)
+    for begin in range(0, size, _ROWS):
+        end = min(begin + _ROWS, size)
+        found, wanted = (
+            written.rows(begin, end),
+            release.cells.bounds(release, begin, end, written.confidence),
+        )
         for one, other in zip(found, wanted, strict=True):
             slack = 0.0 if exact else _SLACK
             if not np.allclose(one, other, rtol=slack, atol=slack, equal_nan=True):

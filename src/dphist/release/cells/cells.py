@@ -35,6 +35,8 @@ Made = TypeVar("Made")
 LARGEST_ARRAY = 1 << 27
 """Cells that an array is made for when somebody asks for one."""
 
+# Single cells that are asked about at a time: a hundred million need memory for a quarter of a million questions.
+_BLOCK = 1 << 18
 # How far a replay on another kind of processor may be off: parts of a count, and of the largest one.
 _DIGITS, _OF_LARGEST = 1e-9, 1e-12
 
@@ -162,13 +164,29 @@ class DenseCells:
     def bounds(
         self, release: Holder, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Ask the estimate's errors about single cells."""
-        errors = release._estimate.errors
-        widths = cell_widths(errors, begin, end, confidence)
+        """Ask the estimate's errors about single cells, some at a time where each of them is a question."""
+        widths, numbers = (
+            cell_widths(release._estimate.errors, begin, end, confidence),
+            self.numbers[begin:end],
+        )
+        if widths is not None and not release.polish:
+            # As `around`, which need not hold what it stands on.
+            middle = np.maximum(numbers, 0.0)
+            return np.maximum(middle - widths, 0.0), middle + widths
         if widths is not None:
-            stand = (release._unpolished if release.polish else self).numbers[begin:end]
-            found = around(stand, widths, self.numbers[begin:end])
+            found = around(release._unpolished.numbers[begin:end], widths, numbers)
             return found.low, found.high
+        parts = [
+            self._asked(release, start, min(start + _BLOCK, end), confidence)
+            for start in range(begin, end, _BLOCK)
+        ]
+        low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
+        return low, high
+
+    def _asked(
+        self, release: Holder, begin: int, end: int, confidence: float
+    ) -> tuple[FloatArray, FloatArray]:
+        errors = release._estimate.errors
         run_of_cells = getattr(errors, "run_of_cells", None)
         if run_of_cells is not None:
             # Many cells of few leaves: what leaves have alike is worked out once.

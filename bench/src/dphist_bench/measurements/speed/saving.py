@@ -13,7 +13,6 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.publishing.door import publish
 from dphist.release import load
-from dphist.release.bounds import block_bounds
 from dphist_bench.measuring import Line
 
 _MECHANISMS = ("laplace", "tree", "privelet", "marginals", "adaptivetree", "posterior", "auto")
@@ -33,7 +32,7 @@ def measure(*, quick: bool, cells: int = 1_000_000) -> Iterator[Line]:
                 began = time.process_time()
                 release.save(path)
                 saved = time.process_time()
-                block_bounds(release, 0, domain.size, 0.95)
+                release.cells.bounds(release, 0, domain.size, 0.95)
                 bounded = time.process_time()
                 load(path)
                 loaded = time.process_time()
