@@ -48,6 +48,12 @@ def export(
     guesses: Annotated[
         bool, typer.Option("--guesses", help="Write what was not measured, too: guesses, marked as such.")
     ] = False,
+    replicates: Annotated[
+        int | None,
+        typer.Option(
+            help="Columns r1, r2, … beside the estimates: the error of any statistic is its spread over them; 80, say."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
 ) -> None:
     """Write what a release measured as a spreadsheet or a plain table: labels, estimate, low and high."""
@@ -57,7 +63,7 @@ def export(
 
     check_copy(output, release, force)
     with screen.progress("writing the table"):
-        written = write(load(release), output, confidence=confidence, guesses=guesses)
+        written = write(load(release), output, confidence=confidence, guesses=guesses, replicates=replicates)
     for path in written:
         screen.line(str(path))
 

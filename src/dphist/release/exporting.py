@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dphist.arguments import explained
 from dphist.errors import InputError, OutputError
@@ -18,13 +21,15 @@ from dphist.inference.tables.synthesis import RakedModel
 from dphist.release.atomic import atomic
 from dphist.release.cells import TableCells
 from dphist.release.cells.tables import TOTAL
-from dphist.release.columns import label_columns, number_names
+from dphist.release.columns import as_arrow, free, label_columns, number_names
 from dphist.release.file.readable import readable, told_columns
 from dphist.release.release import Release
 from dphist.release.tables import (
     below_each_other,
+    each_replicate,
     in_tables,
     largest_tables,
+    public_seed,
     table_columns,
     with_totals,
 )
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
 _SHEET = 1 << 20
 # And letters that its name may have.
 _LONGEST_NAME = 31
+# Numbers that a group of rows of a Parquet file has, about.
+_GROUP = 1 << 24
 
 
 Sheets = list[tuple[str, list[tuple[int, int, Axes]]]]
@@ -55,13 +62,18 @@ class _Content:
     confidence: float
     which: str = ""
     """The column that says which table a row is of, if there is one: a sheet's name says it."""
+    measured: str = ""
+    """The column that says what was measured, if there is one."""
+    replicates: str = ""
+    """What is said of replicates, if there are any."""
 
     @property
     def words(self) -> dict[str, str]:
         """What is said of the release."""
         facts = readable(self.release, self.confidence, number_names(self.release.domain))
         words = {key.decode(): text.decode() for key, text in facts.items()}
-        return words | {"columns": "\n".join(f"{name}: {text}" for name, text in self.columns.items())}
+        words["columns"] = "\n".join(f"{name}: {text}" for name, text in self.columns.items())
+        return words | ({"replicates": self.replicates} if self.replicates else {})
 
 
 @explained
@@ -71,6 +83,7 @@ def export(
     *,
     confidence: float = 0.95,
     guesses: bool = False,
+    replicates: int | None = None,
     largest: int = _SHEET,
 ) -> list[Path]:
     """Write what was measured: a row per cell with its labels, ``estimate``, ``low`` and ``high``.
@@ -85,6 +98,8 @@ def export(
         output: Where; how the name ends decides the form.
         confidence: How sure each interval is to hold the true count.
         guesses: Whether to write what was not measured, too: not ``measured``, and empty where there is no guess.
+        replicates: How many draws of the whole table to write beside it, as ``r1``, ``r2``, …: the error of whatever is
+            worked out of ``estimate`` is its spread over them (`Release.replicates`).
         largest: How many rows a sheet may have, its head included.
 
     Returns:
@@ -118,7 +133,10 @@ def export(
                 f"a sheet has at most {largest:,} rows and the one of {name} would have {rows:,}; export it as .csv"
                 f"{', or without guesses' if guesses else ', or publish coarser bins'}"
             )
-    return _WRITERS[kind](_content(release, cells, sheets, confidence), path)
+    content = _content(release, cells, sheets, confidence)
+    return _WRITERS[kind](
+        _drawn(content, cells, replicates, path.parent) if replicates is not None else content, path
+    )
 
 
 def _laid_out(release: Release, guesses: bool) -> tuple[TableCells, Sheets]:
@@ -145,14 +163,36 @@ def _content(release: Release, cells: TableCells | None, sheets: Sheets, confide
         return _Content(release, release.to_arrow(confidence=confidence), sheets, told, confidence)
     columns = table_columns(release, cells, confidence)
     listed = list(columns)
+    measured = listed[listed.index(names["high"]) + 1]
     told |= {
         listed[0]: "which table the row is of, by the attributes that it keeps; it sums over all others",
-        listed[listed.index(names["high"]) + 1]: (
-            "whether these attributes were measured together; if not, the estimate is a guess"
-        ),
+        measured: ("whether these attributes were measured together; if not, the estimate is a guess"),
     }
     said = {name: told[name] for name in listed}
-    return _Content(release, pa.table(columns), sheets, said, confidence, listed[0])
+    return _Content(release, pa.table(columns), sheets, said, confidence, listed[0], measured)
+
+
+def _drawn(content: _Content, cells: TableCells | None, count: int, folder: Path) -> _Content:
+    """The same with replicates, which wait in a file without a name: one at a time is in memory."""
+    release, table, told = content.release, content.table, dict(content.columns)
+    with TemporaryFile(dir=folder) as scratch:
+        for draw in each_replicate(release, count, None if cells is None else cells.order):
+            scratch.write(draw.tobytes())
+        scratch.flush()
+        draws = np.memmap(scratch, dtype=np.float64, mode="r", shape=(count, table.num_rows))
+    # Of a guess nobody knows how far it is off.
+    known = None if cells is None else np.asarray(table.column(content.measured).to_numpy())
+    for number, draw in enumerate(draws, start=1):
+        name = free(f"r{number}", set(told))
+        missing = np.isnan(draw) if known is None else ~known | np.isnan(draw)
+        table = table.append_column(name, as_arrow(draw, missing=missing))
+        told[name] = f"what the true counts may be: draw {number} of the whole table from the release's model"
+    said = (
+        f"{count} draws of the whole table, by the public seed {public_seed(release).hex()}, the BLAKE2b hash of all "
+        "estimates of the release; the error of whatever is worked out of the estimates is the root of the mean of its "
+        "squared distances: from its value for a draw to its value for the estimates"
+    )
+    return replace(content, table=table, columns=told, replicates=said)
 
 
 def _delimited(mark: str) -> Callable[[_Content, Path], list[Path]]:
@@ -173,8 +213,13 @@ def _delimited(mark: str) -> Callable[[_Content, Path], list[Path]]:
 def _parquet(content: _Content, path: Path) -> list[Path]:
     import pyarrow.parquet as pq
 
+    table = content.table
+    # Of many columns fewer rows are held at a time.
+    rows = max(_GROUP // max(table.num_columns, 1), 1)
     with atomic(path) as temporary:
-        pq.write_table(content.table.replace_schema_metadata(content.words), temporary)
+        pq.write_table(
+            table.replace_schema_metadata(content.words), temporary, row_group_size=rows, compression="zstd"
+        )
     return [path]
 
 

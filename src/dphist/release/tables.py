@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
-from dphist.errors import MechanismError, QueryError
+from dphist.errors import MechanismError, QueryError, TooLargeError
 from dphist.extras import need
+from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.intervals import read_confidence
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.synthesis import systematic
+from dphist.memory import available_memory
 from dphist.model.domain import Domain
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.release.bounds import every_bound
-from dphist.release.cells import TableCells
+from dphist.release.cells import DenseCells, SparseCells, TableCells
 from dphist.release.cells.cells import places
 from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
 from dphist.release.contents import Contents
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 _MOST_RECORDS = 10**9
 # Cells of a table that are asked at a time.
 _BLOCK = 1 << 16
+# More columns than this no tool opens.
+_MOST_REPLICATES = 1000
 
 
 def were_measured(release: Contents, tables: Sequence[Axes]) -> list[Axes]:
@@ -163,6 +169,46 @@ def measured_rows(release: Tables, confidence: float = 0.95) -> pyarrow.Table:
     return pa.table(table_columns(release, cells, confidence))
 
 
+def public_seed(release: Contents) -> bytes:
+    """What a release's replicates are drawn by: a hash of its estimates, which everybody who has it can work out."""
+    return blake2b((release.cells.numbers.astype("<f8") + 0.0).tobytes(), digest_size=16).digest()
+
+
+def each_replicate(
+    release: Contents, count: int, tables: Sequence[Axes] | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """Draw the whole table from a release's model, again and again.
+
+    Args:
+        release: What is drawn.
+        count: How many draws.
+        tables: Which tables the rows are of; those that are published if not given.
+
+    Yields:
+        A number for each row; not a number where the model says nothing.
+
+    Raises:
+        QueryError: if that is no number of draws.
+    """
+    # Loaded here: it knows every kind of model.
+    from dphist.inference.replicates import replicate
+    from dphist.kernels.hashing import Normals
+
+    wanted = operator.index(count) if hasattr(count, "__index__") and not isinstance(count, bool) else 0
+    if not 1 <= wanted <= _MOST_REPLICATES:
+        raise QueryError(f"replicates: a whole number from 1 to {_MOST_REPLICATES:,}; 80 are enough for most")
+    if isinstance(release.cells, TableCells):
+        tables = tables or release.cells.order
+    if isinstance(release.cells, SparseCells):
+        noise = IndependentNoise(NoiseLaw("laplace", release.cells.scale))
+        estimate = Estimate(release.cells.values.astype(np.float64), noise)
+    else:
+        estimate = release._estimate
+    draw, seed = replicate(estimate, tables, release.domain.shape), public_seed(release)
+    for number in range(wanted):
+        yield draw(Normals(seed, number))
+
+
 @explained
 class Tables(Contents):
     """The part of a `Release` that hands its cells to other tools."""
@@ -186,6 +232,41 @@ class Tables(Contents):
             True
         """
         return every_bound(self, read_confidence(confidence))
+
+    def replicates(self, count: int = 80) -> NDArray[np.float64]:
+        """Draw the whole table from the release's model, by a public seed: everybody gets the same draws.
+
+        The expected squared error of any statistic of the published cells is the mean of its squared distance: from
+        its value for a draw to its value for what is published. So a share, a median or a slope has an interval, too.
+
+        Args:
+            count: How many draws.
+
+        Returns:
+            A draw each: in the shape of the cells, or in the order of the file's rows where it does not hold all cells.
+            Cells that were not measured together are guesses in it; only sums of them that were measured have errors.
+
+        Raises:
+            QueryError: if that is no number of draws.
+            TooLargeError: if they do not fit in memory.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full(100, 500)), epsilon=1, mechanism="laplace")
+            >>> share = release.counts[:18].sum() / release.counts.sum()
+            >>> off = [draw[:18].sum() / draw.sum() - share for draw in release.replicates(80)]
+            >>> 0 < float(np.sqrt(np.mean(np.square(off)))) < 0.01
+            True
+        """
+        rows = int(self.cells.numbers.size)
+        if isinstance(count, int) and count * rows * 8 > available_memory() // 2:
+            raise TooLargeError(
+                f"replicates: {count:,} draws of {rows:,} rows need {count * rows * 8 / 1e9:.1f} GB of memory; ask for "
+                "fewer, or write them to a Parquet file: dphist export --replicates keeps one at a time"
+            )
+        draws = np.stack(list(each_replicate(self, count)))
+        return draws.reshape(-1, *self.domain.shape) if self.cells.form == DenseCells.form else draws
 
     def to_arrow(self, *, confidence: float | None = 0.95) -> pyarrow.Table:
         """Give the columns of the saved file: typed labels, ``estimate``, ``low`` and ``high``.

@@ -81,6 +81,16 @@ class Departures:
             lengths.append(tuple(2 * n if half else n for n, half in zip(lengths[-1], halved, strict=True)))
         return cls(finest[0].shape, tuple(running_sums(each) for each in finest), tuple(lengths))
 
+    def blocks(self) -> list[tuple[FloatArray, tuple[int, ...]]]:
+        """On each level the variance of every block, and how many cells a block has along every axis."""
+        found = []
+        for sums, length in zip(self.sums, self.lengths, strict=True):
+            each = sums
+            for axis in range(each.ndim):
+                each = np.diff(each, axis=axis)
+            found.append((np.maximum(each, 0.0), length))
+        return found
+
     def variances(self, low: IntArray, high: IntArray, order: int) -> FloatArray:
         """What boxes have of it beyond the tables of up to so many attributes."""
         sides = _once((high - low).astype(np.float64))
@@ -127,6 +137,19 @@ class Shrunk:
             return True
         mean = self.tables[axes].sums[0].flat[-1] / self.measured.cells_in(axes)
         return bool(_WORTH * self._times[axes] * mean < self.measured.cell_variance(axes))
+
+    def doubted(self) -> tuple[dict[Axes, float], dict[Axes, tuple[Departures, float]]]:
+        """What `squares` adds up: variances of residuals of small tables; of others what is left, and how often."""
+        plain: dict[Axes, float] = {}
+        for inside, _ in _subsets(len(self.measured.shape), self.order):
+            axes = tuple(inside)
+            if axes not in self._alone or not self._worth(axes):
+                known = self.measured.residuals.get(axes)
+                plain[axes] = _LEAST / (
+                    self.measured.weight(self._cube, axes) if known is None else known.precision
+                )
+        beyond = {axes: (each, self._times[axes]) for axes, each in self.tables.items() if axes not in plain}
+        return plain, {axes: each for axes, each in beyond.items() if axes in self._alone}
 
     @cached_property
     def _cube(self) -> int:
