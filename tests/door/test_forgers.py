@@ -207,6 +207,7 @@ FORGERIES: dict[str, Forge] = {
     "true counts in the guarantee": story(set_in("guarantee", "truth", to=518)),
     "true counts in the unit": story(set_in("guarantee", "unit", "truth", to=518)),
     "true counts beside an answer": story(set_in("transcript", 0, "truth", to=518)),
+    "another shape": story(lambda s: s["shape"].append(518)),
     "true counts in the domain": story(lambda s: s["domain"].update(truth=518)),
     "true counts in an attribute": story(lambda s: s["domain"]["attributes"][0].update(truth=518)),
     "true counts in the note": story(set_in("note", to="518 women of twenty")),

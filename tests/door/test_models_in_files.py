@@ -16,6 +16,7 @@ import dphist
 from dphist.errors import DphistError, MechanismError, ReleaseError, VerificationError
 from dphist.inference.estimate import NoiseErrors
 from dphist.inference.predictive import learning
+from dphist.inference.tables import departures, noise
 from dphist.mechanisms.registry import list_mechanisms
 from dphist.release import held
 from dphist.release.contents import Contents
@@ -113,6 +114,16 @@ def test_what_is_learned_is_in_the_file_and_numbers_of_every_cell_in_columns(
     # What was read is written as it was.
     again.save(tmp_path / "s.parquet")
     assert (tmp_path / "r.parquet").read_bytes() == (tmp_path / "s.parquet").read_bytes()
+
+
+def test_how_far_a_shrunk_cube_is_off_is_in_the_file(tmp_path, monkeypatch):
+    release = RELEASES["cube"]()
+    release.save(tmp_path / "r.parquet")
+    for learns in (departures, noise):
+        monkeypatch.setattr(learns, "boxes_of_all_sizes", None)
+    again = dphist.load(tmp_path / "r.parquet")
+    for question in ("p = a", "p = a and q = b"):
+        assert repr(again.answer(question)) == repr(release.answer(question))
 
 
 def test_a_law_may_differ_where_rounding_falls_to_the_other_side_and_nowhere_else():

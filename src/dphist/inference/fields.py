@@ -392,7 +392,8 @@ def sizes_fit(sizes: NDArray[Any], cells: int) -> bool:
 
 
 TEXT, FLAG, WHOLE, NUMBER = _plain(str), _plain(bool), _plain(int), _plain(float, int)
-FLOATS, WHOLES, MATRIX, ANY = array_of("f"), array_of("i"), array_of("f", 2), array_of("f", None)
+FLOATS, WHOLES, MATRIX = array_of("f"), array_of("i"), array_of("f", 2)
+FLAGS = array_of("b")
 CELLS = Field(
     lambda value, store, place, model: store.put(np.asarray(value).reshape(-1)),
     lambda told, store, place, made: np.asarray(store.get(told), dtype=np.float64).reshape(place.shape),

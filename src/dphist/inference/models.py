@@ -30,6 +30,7 @@ from dphist.inference.fields import (
     COUNTS,
     CUTS,
     FLAG,
+    FLAGS,
     FLOATS,
     LAW,
     LENGTHS,
@@ -65,6 +66,7 @@ from dphist.inference.linear.wavelets import WaveletNoise
 from dphist.inference.linear.waves import WaveNoise
 from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.errors import PredictiveErrors
+from dphist.inference.predictive.law import size_classes_of
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.fields import NEAR, PUBLISHED, RESIDUALS, SHRUNK, TABLES, mixture_fits
 from dphist.inference.tables.mixture import MixtureModel
@@ -98,7 +100,7 @@ def settled(model: Any) -> Any:
     """The same with all that is fitted or learned when it is first asked."""
     if isinstance(model, LaterModel):
         return model.later.fitted
-    return model.settled if isinstance(model, PredictiveErrors) else model
+    return model.settled if isinstance(model, PredictiveErrors | TableNoise) else model
 
 
 def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:
@@ -315,7 +317,10 @@ KINDS: dict[str, Kind] = {
             "counts": COUNTS,
             "shrunk": SHRUNK,
             "near": NEAR,
+            "biased": FLAGS,
+            "follows": FLAG,
         },
+        lambda model, place: len(model.biased) == size_classes_of(place.shape),
     ),
     "residuals": Kind(ResidualNoise, {"residuals": RESIDUALS}),
     "stages": Kind(

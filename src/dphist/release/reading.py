@@ -141,6 +141,14 @@ def _bounds(file: pyarrow.parquet.ParquetFile, raw: Any, description: dict[str, 
     )
 
 
+def _domain(description: dict[str, Any]) -> Domain:
+    """What is counted; the file says how many values each attribute has, for readers that know no calendar."""
+    domain = Domain.from_json(description["domain"])
+    if description["shape"] != list(domain.shape):
+        raise ReleaseError("its attributes have other numbers of values than it says")
+    return domain
+
+
 def _check_size(file: pyarrow.parquet.ParquetFile, least: int, most: int) -> None:
     """Refuse other rows than the description has cells, before any of them is read."""
     if not least <= file.metadata.num_rows <= most:
@@ -157,7 +165,7 @@ def _unpacked(told: Any) -> int:
 
 
 def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
-    domain = Domain.from_json(description["domain"])
+    domain = _domain(description)
     tables = None
     if description.get("form") == TableCells.form:
         tables = tables_file.read_tables(domain, description["tables"])
@@ -237,7 +245,7 @@ def _telling(release: Release, model: Any, columns: Mapping[str, NDArray[Any]]) 
 
 def _read_sparse(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
     """Read a sparse release that `save` wrote."""
-    domain = Domain.from_json(description["domain"])
+    domain = _domain(description)
     _check_size(file, 0, domain.size)
     names = description["columns"]
     cells, values = (

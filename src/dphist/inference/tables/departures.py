@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
 
@@ -115,6 +115,8 @@ class Shrunk:
         order: Tables of up to so many attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
         ordered: For every attribute whether its values have neighbours; all of them unless told.
+        times: How many times those variances published sums are off by, for tables of which only the cube speaks;
+            learned when first asked for if not given.
     """
 
     measured: MeasuredTables
@@ -122,6 +124,12 @@ class Shrunk:
     order: int
     tables: Mapping[Axes, Departures]
     ordered: tuple[bool, ...] | None = None
+    times: Mapping[Axes, float] | None = None
+
+    @property
+    def settled(self) -> Shrunk:
+        """The same with all that is learned at hand: what a file holds."""
+        return replace(self, times=self._times)
 
     def squares(self, low: IntArray, high: IntArray) -> FloatArray:
         """The squared error that every box's published sum seems to have."""
@@ -188,6 +196,8 @@ class Shrunk:
     @cached_property
     def _times(self) -> dict[Axes, float]:
         """How many times these variances published sums are off by: tables first, which the cube's boxes need."""
+        if self.times is not None:
+            return dict(self.times)
         found: dict[Axes, float] = {}
         for axes in sorted(self._alone, key=len):
             found[axes] = self._learned(axes, found)

@@ -76,6 +76,7 @@ def _write_shrunk(shrunk: Shrunk | None, store: Sink, place: Place, model: Any) 
                 "axes": list(axes),
                 "sums": [store.put(each) for each in table.sums],
                 "lengths": [list(each) for each in table.lengths],
+                "times": None if shrunk.times is None else shrunk.times.get(axes),
             }
             for axes, table in shrunk.tables.items()
         ],
@@ -85,7 +86,7 @@ def _write_shrunk(shrunk: Shrunk | None, store: Sink, place: Place, model: Any) 
 def _read_shrunk(told: Any, store: Store, place: Place, made: Made) -> Shrunk | None:
     if told is None:
         return None
-    found = {}
+    found, times = {}, {}
     for each in told["tables"]:
         axes = _axes(each["axes"], place)
         shape = _shape(axes, place)
@@ -98,12 +99,17 @@ def _read_shrunk(told: Any, store: Store, place: Place, made: Made) -> Shrunk | 
             for one, length in zip(each["sums"], lengths, strict=True)
         )
         found[axes] = Departures(tuple(shape), sums, lengths)
+        if each["times"] is not None:
+            times[axes] = float(each["times"])
     ordered = None if told["ordered"] is None else tuple(told["ordered"])
     if type(told["order"]) is not int or (ordered is not None and len(ordered) != len(place.shape)):
         raise ValueError("not what was shrunk")
     if made["counts"] is None or tuple(range(len(place.shape))) not in found:
         raise ValueError("nothing was shrunk")
-    return Shrunk(made["tables"], made["counts"], told["order"], found, ordered)
+    alone = {axes for axes in found if axes not in made["tables"].residuals}
+    if set(times) != alone or not all(0.0 < each < math.inf for each in times.values()):
+        raise ValueError("not how far shrunk tables are off")
+    return Shrunk(made["tables"], made["counts"], told["order"], found, ordered, times)
 
 
 def _write_residuals(residuals: TableResiduals, store: Sink, place: Place, model: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -63,6 +63,16 @@ class TableNoise(LeastSquaresNoise):
     """What is left to doubt of it."""
     near: Mapping[Axes, FloatArray] | None = None
     """The published tables, where no cube was measured, and they were moved towards smaller ones."""
+    biased: BoolArray | None = None
+    """Whether sums of about 1, 2, 4 … published cells are biased; told when first asked for if not given."""
+    follows: bool | None = None
+    """Whether published cells merely follow the measured ones; likewise."""
+
+    @property
+    def settled(self) -> TableNoise:
+        """The same with all that is learned at hand: what a file holds."""
+        shrunk = None if self.shrunk is None else self.shrunk.settled
+        return replace(self, shrunk=shrunk, biased=self._biased, follows=self._follows)
 
     @property
     def words(self) -> Words:
@@ -168,6 +178,8 @@ class TableNoise(LeastSquaresNoise):
     @cached_property
     def _follows(self) -> bool:
         """Whether the cube was measured, and its published cells lie within the measured ones' noise."""
+        if self.follows is not None:
+            return self.follows
         every = self.tables.everything
         if self.counts is None or every not in self.tables.axes:
             return False
@@ -181,6 +193,8 @@ class TableNoise(LeastSquaresNoise):
         Where shrinking found the truth, published and unbiased sums differ by the noise of the latter: squares over
         variances are 1. Where it kept what was measured they are less; more is bias.
         """
+        if self.biased is not None:
+            return self.biased
         sizes = np.array(self.tables.shape)
         classes = math.ceil(math.log2(max(float(np.prod(sizes.astype(float))), 1.0))) + 1
         if self.counts is None and self.near is None:

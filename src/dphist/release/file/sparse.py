@@ -22,6 +22,7 @@ def laid_out(
         "format": FORMAT,
         "form": "sparse",
         "domain": release.domain.to_json(),
+        "shape": list(release.domain.shape),
         "guarantee": write_guarantee(release.guarantee),
         "mechanism": release._described,
         "maker": release.maker.told(),

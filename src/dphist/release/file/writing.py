@@ -144,6 +144,7 @@ def laid_out(
     description = {
         "format": FORMAT,
         "domain": release.domain.to_json(),
+        "shape": list(release.domain.shape),
         "guarantee": write_guarantee(release.guarantee),
         "mechanism": release._described,
         "maker": release.maker.told(),
