@@ -123,6 +123,8 @@ def test_the_file_has_the_measured_tables_and_what_they_do_not_say_is_guessed_wh
         "z": 4,
         "x, y": 18,
     }
+    words = pq.read_schema(tmp_path / "out.parquet").metadata[b"columns"]
+    assert words.startswith(b"table: which table the row is of")
     pairs = table[table["table"] == "x, y"]
     assert pairs["z"].isna().all()
     again = dphist.load(tmp_path / "out.parquet")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from jsonschema import Draft7Validator
@@ -177,6 +178,9 @@ def test_of_measured_tables_their_cells_are_flagged_and_no_guess(tmp_path):
     assert "of 19 published cells are flagged" in read(tmp_path, "self-assessment.md")
     story = json.loads(read(tmp_path, "dcat.json"))
     assert "place (6): 4 tables of up to 1 attribute" in story["dcterms:description"]
+    fields = json.loads(read(tmp_path, "croissant.json"))["recordSet"][0]["field"]
+    columns = pq.read_schema(tmp_path / "out.parquet").names
+    assert [field["name"] for field in fields] == columns == ["table", *names, "estimate", "low", "high"]
 
 
 def test_croissants_own_validator_reads_the_release_by_it(folder, tmp_path):

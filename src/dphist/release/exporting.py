@@ -22,7 +22,7 @@ from dphist.release.atomic import atomic
 from dphist.release.cells import TableCells
 from dphist.release.cells.tables import TOTAL
 from dphist.release.columns import as_arrow, free, label_columns, number_names
-from dphist.release.file.readable import readable, told_columns
+from dphist.release.file.readable import TABLE, readable, told_columns
 from dphist.release.release import Release
 from dphist.release.tables import (
     below_each_other,
@@ -165,7 +165,7 @@ def _content(release: Release, cells: TableCells | None, sheets: Sheets, confide
     listed = list(columns)
     measured = listed[listed.index(names["high"]) + 1]
     told |= {
-        listed[0]: "which table the row is of, by the attributes that it keeps; it sums over all others",
+        listed[0]: TABLE,
         measured: ("whether these attributes were measured together; if not, the estimate is a guess"),
     }
     said = {name: told[name] for name in listed}

@@ -12,11 +12,14 @@ from collections.abc import Mapping
 
 from dphist.errors import ReleaseError
 from dphist.model.phrases import UNPAIRED
+from dphist.release.cells import TableCells
 from dphist.release.columns import label_columns
 from dphist.release.contents import Contents
 from dphist.release.sums import column_words
 from dphist.version import __version__
 
+TABLE = "which table the row is of, by the attributes that it keeps; it sums over all others"
+"""What the column says that tells tables apart."""
 _SOFTWARE = re.compile(r"dphist \d+\.\d+\.\d+[\w.+-]{0,40}")
 
 
@@ -46,9 +49,10 @@ def told_columns(
     release: Contents, confidence: float, columns: Mapping[str, str]
 ) -> dict[tuple[str, ...], str]:
     """What the columns of a file hold, in their order; both bounds are told of at once."""
-    labels = label_columns(release.domain)
+    labels, cells = label_columns(release.domain), release.cells
     sums = column_words(release, {*(column.name for column in labels), *columns.values()})
     return {
+        **({(cells.table_column(),): TABLE} if isinstance(cells, TableCells) else {}),
         **{(column.name,): column.words for column in labels},
         (columns["estimate"],): "how many records the cell is estimated to hold; noise was added on purpose",
         (columns["low"], columns["high"]): (

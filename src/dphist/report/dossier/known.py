@@ -14,7 +14,8 @@ from dphist.errors import VerificationError
 from dphist.model.about import FACTS
 from dphist.model.phrases import counted, visible
 from dphist.release import Release
-from dphist.release.columns import label_columns, number_names
+from dphist.release.columns import number_names
+from dphist.release.file.readable import told_columns
 from dphist.release.maker import Maker
 from dphist.release.tables import in_tables, largest_tables, measured_rows
 from dphist.version import __version__
@@ -113,13 +114,8 @@ class Known:
     @property
     def columns(self) -> dict[str, str]:
         """The columns of the file, and what each says."""
-        told = {column.name: column.words for column in label_columns(self.release.domain)}
-        names = number_names(self.release.domain)
-        return told | {
-            names["estimate"]: "how many records the cell is estimated to hold",
-            names["low"]: "lower end of the 95 % interval, or bound where the cell was not measured",
-            names["high"]: "upper end of the 95 % interval, or bound where the cell was not measured",
-        }
+        told = told_columns(self.release, 0.95, number_names(self.release.domain))
+        return {name: words for names, words in told.items() for name in names}
 
     @cached_property
     def measured(self) -> Any:
