@@ -89,7 +89,8 @@ def test_ids_of_another_type_are_nobody() -> None:
     for kind, ids, people in (
         ("BIGINT", [1, 2, 2**63, 2**63 + 1, None], 2),
         ("BOOLEAN", [0, 1, None, "x", 2.5], 2),
-        ("DATE", ["2020-01-02"], None),
+        ("DATE", ["2020-01-02"], 1),
+        ("TIMESTAMP", ["2020-01-02 10:00:00"], None),
         ("REAL", [1.0, "x", "y", 2.0], 2),
     ):
         backend = ibis.sqlite.connect()

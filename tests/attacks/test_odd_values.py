@@ -173,13 +173,13 @@ def test_bytes_that_are_no_text_are_no_id(kind: str) -> None:
     assert count(source, domain).counts.tolist() == [2, 3]
 
 
-def test_bytes_that_are_no_text_are_one_persons_id_in_sqlite() -> None:
+def test_bytes_that_are_no_text_are_nobodys_id_in_sqlite() -> None:
     backend = ibis.sqlite.connect()
     backend.con.execute("CREATE TABLE t (id TEXT, age INTEGER)")
     for person, age in [("'a'", 0), ("'a'", 0), ("x'ff'", 1), ("x'ff'", 1), ("x'fe'", 1)]:
         backend.con.execute(f"INSERT INTO t VALUES (CAST({person} AS TEXT), {age})")
     counted = count(backend.table("t"), Domain([Ordinal("age", range(2))]), Unit(rows=1, id="id"))
-    assert counted.counts.tolist() == [1, 2]
+    assert counted.counts.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("unit", [Unit(), Unit(rows=1, id="id")])

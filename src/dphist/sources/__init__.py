@@ -1,6 +1,6 @@
 """Records into a histogram: one GROUP BY, run by the engine that holds them.
 
-`count` reads files and data frames with DuckDB, and SQLite through an Ibis table. What a row
+`count` reads files, data frames and tables of SQLite's with DuckDB. What a row
 means for an attribute is written once (``keys``), in a dozen words that every engine understands
 (``engine``); so the same rows give the same counts everywhere, in any order, whatever the number of
 threads. Rows that fall in no cell (beyond the bounds, between the integers, unlisted, NULL, NaN, infinite)

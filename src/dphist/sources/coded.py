@@ -40,16 +40,14 @@ from dphist.model.unit import Unit
 from dphist.sources.count import (
     ID,
     column_of,
-    grouped,
     needed_columns,
-    occupied,
     other_cells,
     pass_through,
     tell,
 )
 from dphist.sources.databases.remote import Remote
 from dphist.sources.duck.duck import Duck
-from dphist.sources.engine import Bound, Engine, Key
+from dphist.sources.engine import Bound, Key
 from dphist.sources.keys import place
 from dphist.sources.open import lasting, open_source
 from dphist.sources.sql.statements import Sql
@@ -99,8 +97,6 @@ def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
         if tally is not None:
             _tell(engine, tally, domain, keys, bound)
         return Passes(source, domain, unit)
-    if not isinstance(engine, Duck):
-        return _grouped(engine, domain, unit, source)
     blocks: list[Any] = []
     room, held = min(_KEPT, available_memory() // 4), 0
     for block in engine.coded_blocks(keys, domain.shape, bound):
@@ -137,15 +133,13 @@ class Passes:
             if isinstance(engine, Duck):
                 blocks = engine.coded_blocks(keys, self.domain.shape, bound)
                 return count_blocks(self.domain, tables, _stacked(self.domain, blocks))
-            if isinstance(engine, Remote):
-                return _counted(engine, self.domain, keys, bound, tables)
+            return _counted(engine, self.domain, keys, bound, tables)
         except DphistError as error:
             error.__cause__ = error.__context__ = None
             raise
-        raise SourceError("source: it cannot be read twice")
 
 
-def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Engine, list[Key], Bound | None]:
+def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Duck | Remote, list[Key], Bound | None]:
     engine = open_source(source, needed_columns(domain, unit), unit)
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     keys = [place(each, column, engine) for each, column in zip(domain.attributes, columns, strict=True)]
@@ -242,25 +236,3 @@ def blocks_of(sizes: Sequence[int], tables: Sequence[Axes]) -> list[Axes]:
         if len(axes) < 2 and not any(set(axes) <= set(block) for block in blocks):
             blocks.append(axes)
     return blocks
-
-
-def _grouped(engine: Engine, domain: Domain, unit: Unit, source: Any) -> CodedColumns:
-    """Any other engine that Ibis speaks to: distinct records and how often there are."""
-    if unit.id is not None:
-        if domain.size >= 2**62:
-            raise SourceError(
-                "unit: on this engine a person's rows cannot be bounded over so many columns; give the records as "
-                "Parquet files, a data frame, or a table of DuckDB, PostgreSQL or Spark"
-            )
-        flat, rows, _ = occupied(source, domain, unit)
-        codes: Sequence[IntArray] = np.unravel_index(flat, domain.shape)
-    else:
-        codes, rows, _ = grouped(engine, domain)
-        tell(source, engine, domain.attributes, codes.__getitem__, rows)
-    return CodedColumns(
-        domain,
-        tuple(
-            np.repeat(code.astype(code_type(size)), rows)
-            for code, size in zip(codes, domain.shape, strict=True)
-        ),
-    )

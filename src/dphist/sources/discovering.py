@@ -40,7 +40,6 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     Returns:
         The keys in any order, each once, and a row of counts for each; ``take`` gives the texts of some of the keys.
     """
-    from dphist.sources.databases.remote import Remote
     from dphist.sources.duck.duck import Duck
 
     unknown = domain.undeclared
@@ -48,11 +47,6 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
         raise SourceError("keys are discovered of an attribute that says so: Nominal(…, discover=True)")
     known = [each for each in domain.attributes if each is not unknown]
     engine = open_source(source, needed_columns(domain, unit), unit)
-    if not isinstance(engine, Duck | Remote):
-        raise SourceError(
-            "keys cannot be discovered on this engine; give the records as files, a data frame, or a table of DuckDB, "
-            "PostgreSQL or Spark"
-        )
     column = column_of(engine, unknown.name)
     if column.family not in ("text", "undeclared", "integer"):
         raise SourceError(

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dphist.errors import SourceError
 from dphist.model.unit import Unit
 from dphist.sources.duck.allowance import configure, reach_network
 from dphist.sources.duck.duck import Duck
-from dphist.sources.engine import Engine
 from dphist.sources.files.delimited import open_csv
 from dphist.sources.files.objects import field_names, open_json
 from dphist.sources.files.parquet import parquet_files
@@ -20,6 +19,9 @@ from dphist.sources.files.parquet_texts import Parquet
 from dphist.sources.frames import arrow_of
 from dphist.sources.sql.words import literal, quote
 from dphist.sources.tally import Tallied
+
+if TYPE_CHECKING:
+    from dphist.sources.databases.remote import Remote
 
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
@@ -33,7 +35,7 @@ _KINDS = (
 )
 
 
-def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
+def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Duck | Remote:
     """Open a source to read the ``needed`` columns of it."""
     if isinstance(source, Tallied):
         source = source.source
@@ -107,7 +109,7 @@ def connect(path: str = ":memory:") -> Any:
     return connection
 
 
-def open_path(source: str, needed: Sequence[str] | None = None, person: str | None = None) -> Engine:
+def open_path(source: str, needed: Sequence[str] | None = None, person: str | None = None) -> Duck | Remote:
     """Open files, or a table of a DuckDB or PostgreSQL database."""
     if source.startswith(("postgresql://", "postgres://")):
         from dphist.sources.databases.postgres import open_url
@@ -167,7 +169,7 @@ def _pattern(connection: Any, source: str) -> str:
     return source
 
 
-def _open_database(path: str, table: str) -> Engine:
+def _open_database(path: str, table: str) -> Duck | Remote:
     import duckdb
 
     if not Path(path).is_file():

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dphist.errors import SourceError
 from dphist.model.domain import Attribute, Domain, Nominal
 from dphist.model.domain.scales import Dates
 from dphist.model.measure import Measure, Quantity
@@ -70,10 +69,6 @@ def unmatched(source: Any, domain: Domain, unit: Unit, measures: Sequence[Measur
     """
     quantities = [Quantity(measure) for measure in measures]
     engine = open_source(source, needed_columns(domain, unit, quantities), unit)
-    if not isinstance(engine, Duck | Remote):
-        raise SourceError(
-            "a rehearsal reads files, data frames, DuckDB, PostgreSQL and Spark tables; rehearse with a file of them"
-        )
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     fails = [
         _fails(attribute, column, engine)

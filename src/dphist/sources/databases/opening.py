@@ -9,12 +9,11 @@ from dphist.errors import SourceError
 from dphist.model.unit import Unit
 from dphist.sources.databases.compared import compared_exactly
 from dphist.sources.databases.expressions import check_expression
-from dphist.sources.databases.ibis_table import IbisTable
+from dphist.sources.databases.lite import open_lite
 from dphist.sources.databases.missing import without_nan
-from dphist.sources.databases.remote import backend_of
+from dphist.sources.databases.remote import Remote, backend_of
 from dphist.sources.duck.declared import refuse_guessed
 from dphist.sources.duck.duck import Duck
-from dphist.sources.engine import Engine
 
 # Engines on which it is tested which values are equal, and how numbers, texts and times are read.
 _TESTED = ("duckdb", "postgres", "pyspark", "sqlite")
@@ -33,8 +32,8 @@ def frame_of(table: Any) -> Any:
     return None
 
 
-def open_table(table: Any, unit: Unit, needed: Sequence[str] = ()) -> Engine:
-    """An Ibis table in the words of its own engine where we know them, else in Ibis's."""
+def open_table(table: Any, unit: Unit, needed: Sequence[str] = ()) -> Duck | Remote:
+    """An Ibis table in the words of the engine that holds it."""
     check_expression(table, unit)
     backend = backend_of(table)
     name = getattr(backend, "name", "no engine")
@@ -46,7 +45,7 @@ def open_table(table: Any, unit: Unit, needed: Sequence[str] = ()) -> Engine:
         )
     if name == "sqlite":
         _refuse_untyped(table, backend, needed)
-        return IbisTable(compared_exactly(table, name), backend)
+        return open_lite(compared_exactly(table, name), backend, needed)
     if name == "postgres":
         from dphist.sources.databases.postgres import Postgres
 
@@ -78,7 +77,7 @@ def _refuse_untyped(table: Any, backend: Any, needed: Sequence[str]) -> None:
                 )
 
 
-def _duck(table: Any, backend: Any) -> Engine:
+def _duck(table: Any, backend: Any) -> Duck | Remote:
     """A table of somebody's own DuckDB, whose types may still be those that a frame had."""
     import ibis.expr.operations as ops
 

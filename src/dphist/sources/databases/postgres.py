@@ -11,7 +11,7 @@ from typing import Any
 from dphist.errors import SourceError
 from dphist.extras import need
 from dphist.sources.databases.remote import WRITTEN_OUT, Remote, ibis_columns, transposed
-from dphist.sources.engine import Column, Engine, Family
+from dphist.sources.engine import Column, Family
 from dphist.sources.people import DIGITS, SALT
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -123,7 +123,7 @@ class Postgres(Remote):
         return answers
 
 
-def open_url(source: str) -> Engine:
+def open_url(source: str) -> Postgres:
     """Open ``postgresql://user@host/database::table`` or ``…::schema.table``."""
     address, mark, table = source.rpartition("::")
     if not mark or not table or "://" not in address:

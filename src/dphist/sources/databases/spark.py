@@ -19,7 +19,7 @@ from dphist.errors import SourceError
 from dphist.extras import kept_folder, need
 from dphist.sources.databases.executors import MOST_CELLS, counted_on_executors
 from dphist.sources.databases.remote import WRITTEN_OUT, Remote, backend_of, transposed
-from dphist.sources.engine import Bound, Column, Engine, Family, Integers, Key
+from dphist.sources.engine import Bound, Column, Family, Integers, Key
 from dphist.sources.people import DIGITS, SALT, refuse_floats
 
 _FAMILIES: dict[str, Family] = {
@@ -209,7 +209,7 @@ def _family(kind: str) -> Family:
     return _FAMILIES.get(kind, "something else")
 
 
-def open_table(table: Any) -> Engine:
+def open_table(table: Any) -> Spark:
     """Open an Ibis table on Spark."""
     backend = table.get_backend()
     backend._run_pre_execute_hooks(table)

@@ -1,4 +1,4 @@
-"""What DuckDB answers, as rows and as Arrow.
+"""What DuckDB answers, as rows and as Arrow; and bytes as texts, for what it takes.
 
 Arrow by relations: of what `execute` is asked, DuckDB 2 keeps all rows before it gives the first as Arrow.
 """
@@ -27,3 +27,30 @@ def table_of(connection: Any, sql: str) -> Any:
 def batches_of(connection: Any, sql: str) -> Any:
     """An answer as a reader of batches, which come while DuckDB computes."""
     return connection.sql(sql).to_arrow_reader(_BATCH)
+
+
+def checked_texts(column: Any) -> Any:
+    """Bytes as texts; None if one of them is none."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return None
+
+
+def known_texts(column: Any) -> Any:
+    """Bytes as texts, NULL for those that are none."""
+    import pyarrow as pa
+
+    texts = checked_texts(column)
+    if texts is not None:
+        return texts
+    return pa.array([_text(value) for value in column.to_pylist()], pa.large_string())
+
+
+def _text(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
-from dphist.sources.duck.arrow import Ask, rows_of
+from dphist.sources.duck.arrow import Ask, checked_texts, known_texts, rows_of
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Key
 from dphist.sources.files.parquet import Files
@@ -102,7 +102,7 @@ class _Texts:
                 places = pa.array(np.arange(begin, begin + batch.num_rows))
                 begin += batch.num_rows
                 yield pa.record_batch(
-                    [places, *(_known(_bytes(each)) for each in batch.columns)], schema=schema
+                    [places, *(known_texts(_bytes(each)) for each in batch.columns)], schema=schema
                 )
 
         return pa.RecordBatchReader.from_batches(schema, rows()).__arrow_c_stream__(requested_schema)
@@ -120,7 +120,7 @@ def _batches(file: str, names: Sequence[str]) -> Iterator[Any]:
 def _has_odd(file: str, names: Sequence[str]) -> bool:
     """Whether a file has a text that is no UTF-8."""
     return any(
-        _checked(_bytes(column)) is None for batch in _batches(file, names) for column in batch.columns
+        checked_texts(_bytes(column)) is None for batch in _batches(file, names) for column in batch.columns
     )
 
 
@@ -129,30 +129,3 @@ def _bytes(column: Any) -> Any:
 
     plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     return plain.cast(pa.large_binary())
-
-
-def _checked(column: Any) -> Any:
-    """Bytes as texts; None if one of them is none."""
-    import pyarrow as pa
-
-    try:
-        return column.cast(pa.large_string())
-    except pa.ArrowInvalid:
-        return None
-
-
-def _known(column: Any) -> Any:
-    """Bytes as texts, NULL for those that are none."""
-    import pyarrow as pa
-
-    texts = _checked(column)
-    if texts is not None:
-        return texts
-    return pa.array([_text(value) for value in column.to_pylist()], pa.large_string())
-
-
-def _text(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None

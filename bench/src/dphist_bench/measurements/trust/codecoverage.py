@@ -50,7 +50,6 @@ WHY: dict[str, str] = {
     "sources/files/delimited.py": "runs in threads of DuckDB's, which coverage.py does not see "
     "(`tests/attacks/test_lines.py` compares what is read)",
     "sources/frames.py": "columns of types that other tests use; polars queries that fail",
-    "sources/databases/ibis_table.py": "types and functions for engines other than SQLite; errors of engines",
     "sources/files/lines.py": "runs in threads of DuckDB's",
     "sources/files/objects.py": "runs in threads of DuckDB's (`tests/attacks/test_lines.py` compares what is read)",
     "sources/databases/remote.py": "rows per person and ids of floats elsewhere, in slow tests; errors of engines",
