@@ -1,5 +1,6 @@
 """Auto: what it chooses, that it says so, that it spends what it says, and the comparison command."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ from attacking import stands
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.choosing.glimpse import Glimpse
+from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import Request
 from dphist.mechanisms.choosing.rule import first_look
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
+from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.spec import parse, show
 from dphist.mechanisms.tree import Tree
 from dphist.model.budget import Budget
@@ -193,25 +195,13 @@ def test_an_announced_mixture_moves_the_budget_to_what_counts():
         assert isinstance(Auto().choose(right)[0], chosen)
 
 
-def test_single_cells_of_a_cube_are_read_with_tables_where_these_say_much():
-    right = open_counts(
-        Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=Workload.cells(CUBE)
-    )
-    few, many = 0.05 * CUBE.size, 10.0 * CUBE.size
-
-    def tables(seen):
-        chosen = Auto().choose(right, seen)[0]
-        assert isinstance(chosen, Marginals)
-        return chosen.tables
-
+def test_announced_cells_of_a_cube_are_its_one_table():
+    ones = Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64))
+    right = open_counts(ones, 1, workload=Workload.cells(CUBE))
     every = tuple(range(len(CUBE.shape)))
-    assert len(tables(Glimpse(few, 0.1))) > 1
-    assert len(tables(Glimpse(few, 0.0))) > 1
-    # Full cells have all of it; sums of them suggest what single ones are.
-    assert tables(Glimpse(many, 0.02)) == (every,)
-    assert tables(Glimpse(1e6 * CUBE.size, 0.0)) == (every,)
-    # However closely attributes hang together: whether only few tall cells hold anything the cells will tell.
-    assert tables(Glimpse(many, 0.1)) == (every,)
+    # Sums of them suggest what single ones are.
+    alone = Marginals(tables=(every,), shares=(Fraction(1),), estimator="weighed")
+    assert Auto().choose(right, Glimpse(1e6 * CUBE.size, 0.1))[0] == alone
 
 
 @pytest.mark.parametrize(
@@ -221,7 +211,7 @@ def test_cells_of_a_cube_are_measured_where_whole_numbers_are_nearly_exact(told)
     draws = np.random.default_rng(3)
     people = Histogram(CUBE, draws.poisson(draws.gamma(0.3, 20.0, CUBE.shape)))
     right = open_counts(people, 10, workload=told)
-    assert Auto()._request(right).looks_first is False
+    assert first_look(Auto()._request(right)) is None
     mechanism, why = Auto().choose(right)
     assert isinstance(mechanism, Laplace)
     assert "whole numbers" in why
@@ -292,72 +282,6 @@ def test_a_short_line_is_its_cells_if_they_are_full(size, records, chosen):
         assert "adaptivetree" in told.note or "prefixsums" in told.note
 
 
-@pytest.mark.parametrize(
-    ("shape", "chosen"),
-    [((16, 16), Posterior), ((32, 32), Posterior), ((20, 40), Posterior), ((64, 64), AdaptiveTree)],
-)
-def test_a_small_plane_is_its_cells_if_nothing_was_announced(shape, chosen):
-    plane = Histogram(
-        Domain([Ordinal(f"x{axis}", range(n)) for axis, n in enumerate(shape)]),
-        np.ones(shape, dtype=np.int64),
-    )
-    mechanism, why = Auto().choose(open_counts(plane, "0.1"))
-    assert isinstance(mechanism, chosen)
-    assert (f"{plane.counts.size:,} cells of two attributes are few" in why) == (chosen is Posterior)
-    # Blocks cost less under ρ, and whoever wants guarantees has fixed ones.
-    assert isinstance(Auto().choose(open_counts(plane, Budget.of(rho="1/200")))[0], AdaptiveTree)
-    assert isinstance(Auto(guaranteed=True).choose(open_counts(plane, "0.1"))[0], Tree)
-
-
-@pytest.mark.parametrize(
-    ("shape", "records", "chosen", "counted"),
-    [
-        # 32 × 32 cells at ε = 0.1: a noise scale is ten records.
-        ((32, 32), 300, "adaptivetree", True),
-        ((32, 32), 20_000, "posterior", True),
-        # Of fewer cells a total for little does not tell.
-        ((16, 16), 30, "posterior", False),
-        # Larger planes are counted anyway, and served by their cells if these are full.
-        ((64, 64), 100_000, "adaptivetree", True),
-        ((64, 64), 1_000_000, "posterior", True),
-    ],
-)
-def test_a_small_plane_is_left_to_a_tree_where_no_cell_stands_out(shape, records, chosen, counted):
-    counts = np.zeros(shape, dtype=np.int64)
-    np.add.at(counts.reshape(-1), np.arange(records) % counts.size, 1)
-    domain = Domain([Ordinal(f"x{axis}", range(n)) for axis, n in enumerate(shape)])
-    plane = Histogram(domain, counts)
-    assert f"({chosen})" in run(Auto(), plane, "0.1", seed=2).note
-    assert (first_look(Request(open_counts(plane, "0.1"))) is not None) == counted
-
-
-@pytest.mark.parametrize("first", [Ordinal("x", range(12)), Nominal("x", [f"w{i}" for i in range(12)])])
-def test_full_tables_of_two_attributes_are_their_cells_if_nothing_was_announced(first):
-    table = Histogram(Domain([first, Ordinal("y", range(31))]), np.full((12, 31), 400))
-    found: Any = run(Auto(), table, "0.1", seed=1)
-    assert found.made_by.chosen == Posterior()
-    assert "every cell is measured by itself (posterior)" in found.note
-    few: Any = run(Auto(), Histogram(table.domain, np.full((12, 31), 4)), "0.1", seed=1)
-    assert isinstance(few.made_by.chosen, Marginals)
-
-
-def test_cells_of_two_attributes_that_are_no_plane_are_looked_at_first():
-    table = Domain([Nominal("ward", [f"w{ward}" for ward in range(60)]), Ordinal("month", range(24))])
-    wards = np.random.default_rng(5).dirichlet(np.full(60, 2.0))
-    chance = np.rint(8_000 * np.outer(wards, np.full(24, 1 / 24))).astype(np.int64)
-    found: Any = run(Auto(), Histogram(table, chance), "1/10", workload=Workload.cells(table), seed=2)
-    # They go together by chance, of which tables of one attribute tell all.
-    assert found.made_by.chosen.tables == ((0,), (1,))
-    assert found.made_by.look.blocks
-    own = np.zeros((60, 24), dtype=np.int64)
-    own[np.arange(60), np.arange(60) % 24] = 5_000
-    found = run(Auto(), Histogram(table, own), "1/10", workload=Workload.cells(table), seed=2)
-    assert isinstance(found.made_by.chosen, Posterior)
-    plane = Domain([Ordinal("x", range(60)), Ordinal("y", range(24))])
-    found = run(Auto(), Histogram(plane, chance), "1/10", workload=Workload.cells(plane), seed=2)
-    assert found.made_by.look is None
-
-
 def test_tables_and_cells_of_two_attributes_are_reconciled_too():
     table = Domain([Nominal("ward", [f"w{ward}" for ward in range(12)]), Ordinal("day", range(365))])
     counts = np.random.default_rng(6).poisson(3.0, table.shape)
@@ -375,32 +299,27 @@ def test_attributes_of_one_value_go_together_with_nothing(kind):
     assert "chance" not in release.note
 
 
-def test_categories_with_habits_of_their_own_are_not_left_to_chance():
+def test_what_blocks_may_hide_is_not_left_to_chance():
     draws = np.random.default_rng(5)
-    rows, columns = 300, 12
-    weights = draws.dirichlet(np.full(columns, 0.3), rows) / rows
-    counts = draws.multinomial(20_000, weights.reshape(-1)).reshape(rows, columns)
-    domain = Domain([Nominal("code", [str(v) for v in range(rows)]), Ordinal("month", range(columns))])
-    chosen = []
-    for seed in range(6):
-        data = open_counts(Histogram(domain, counts), 0.1, seed=seed, workload=Workload.cells(domain))
-        auto = Auto().estimate(data).made_by
-        assert isinstance(auto, Auto)
-        chosen.append(type(auto.chosen).__name__)
-    assert chosen.count("Posterior") >= 5
+    counts = draws.multinomial(20_000, draws.dirichlet(np.full(12, 0.3), 300).reshape(-1) / 300).reshape(
+        300, 12
+    )
+    codes = Domain([Nominal("code", [str(v) for v in range(300)]), Ordinal("month", range(12))])
+    long = Domain([Ordinal("x", range(48)), Ordinal("y", range(24)), Nominal("z", list("abcd"))])
+    for histogram in (Histogram(codes, counts), Histogram(long, np.ones(long.shape, dtype=np.int64))):
+        for workload in (None, Workload.cells(histogram.domain)):
+            right = open_counts(histogram, "0.001", workload=workload)
+            assert first_look(Request(right)) == Look(blocks=0)  # type: ignore[arg-type]
+            assert "independent" not in Auto().choose(right, Glimpse(1e3, 0.0))[1]
 
 
-def test_a_narrow_diagonal_that_blocks_hide_has_a_tree_of_boxes():
-    size = 48
-    place = np.arange(size)
-    narrow = np.exp(-0.5 * ((place[:, None] - (3 * place[None, ::2]) % size) / 1.0) ** 2)
-    counts = np.rint(6_000 * narrow / narrow.sum())[..., None].astype(np.int64).repeat(4, axis=2) // 4
-    domain = Domain([Ordinal("x", range(size)), Ordinal("y", range(size // 2)), Nominal("z", list("abcd"))])
-    boxes = Workload.random(domain, 200, seed=1)
-    for seed in range(3):
-        data = open_counts(Histogram(domain, counts), 1, seed=seed, workload=boxes)
-        auto = Auto().estimate(data).made_by
-        assert isinstance(auto, Auto)
-        assert isinstance(auto.chosen, AdaptiveTree)
-        assert auto.look is not None
-        assert auto.look.pairs > 0
+@pytest.mark.parametrize(("rho", "chosen"), [(True, Privelet), (False, Tree)])
+def test_for_narrow_guarantees_rectangles_under_rho_have_wavelets(rho, chosen):
+    plane = Domain([Ordinal("x", range(128)), Ordinal("y", range(96))])
+    counts = Histogram(plane, np.ones(plane.shape, dtype=np.int64))
+    right = open_counts(
+        counts, Budget.of(rho="1/2") if rho else 1, workload=Workload.random(plane, 400, seed=3)
+    )
+    mechanism, why = Auto(guaranteed=True).choose(right)
+    assert isinstance(mechanism, chosen)
+    assert f"({chosen.__name__.lower()})" in why

@@ -1,6 +1,5 @@
 """Forecasts of candidates: closed forms that agree with what mechanisms say of themselves, and plans that are best."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +10,6 @@ from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Glimpse
-from dphist.mechanisms.choosing.levels import by_contrasts, halves
 from dphist.mechanisms.marginals import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -162,47 +160,3 @@ def test_rectangles_of_made_up_planes_are_no_worse_than_the_trees(kind, largest)
         ]
         errors.append(sum(np.mean(np.asarray(workload.answer(each - counts)) ** 2) for each in made))
     assert errors[0] < 1.5 * errors[1]
-
-
-def _categories(name, many):
-    return Nominal(name, [str(value) for value in range(many)])
-
-
-@pytest.mark.parametrize(
-    ("attributes", "seen", "chosen"),
-    [
-        ([Ordinal("x", range(70)), _categories("y", 3), _categories("z", 7)], Glimpse(4000.0, 0.06), True),
-        ([_categories("x", 11), _categories("y", 7), _categories("z", 12)], Glimpse(3237.0, 0.013), False),
-    ],
-)
-def test_a_tree_of_boxes_needs_a_long_attribute_in_order(attributes, seen, chosen):
-    # Halves of a few categories are not alike: a tree of them was off by up to six times what was forecast.
-    domain = Domain(attributes)
-    boxes = Workload.random(domain, 200, seed=3)
-    data = open_counts(Histogram(domain, np.ones(domain.shape, dtype=np.int64)), 1, workload=boxes)
-    mechanism, why = Auto().choose(data, seen)
-    assert isinstance(mechanism, AdaptiveTree) == chosen, why
-
-
-def test_what_a_long_attribute_holds_adds_up_along_ranges():
-    # Cells that depart each by itself hardly add up; a slope does, and a thin table of a long attribute hides it.
-    domain = Domain([Ordinal("x", range(1000)), _categories("y", 2)])
-    boxes = Workload.random(domain, 200, seed=3)
-    asked = asked_kinds(domain.shape, domain, boxes, "ranges")
-    by_cells, by_blocks = (Forecaster(domain.shape, asked, LAW, 400.0, long=long) for long in ((), (0,)))
-    assert by_blocks.tables().forecast.score > 1.5 * by_cells.tables().forecast.score
-    # With full cells all of the noise is there either way.
-    full = [replace(each, records=1e9).tables().forecast.score for each in (by_cells, by_blocks)]
-    assert full[1] == pytest.approx(full[0], rel=0.01)
-    data = open_counts(Histogram(domain, np.ones(domain.shape, dtype=np.int64)), 1, workload=boxes)
-    mechanism, why = Auto().choose(data, Glimpse(400.0))
-    assert isinstance(mechanism, AdaptiveTree), why
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 16, 100])
-def test_contrasts_of_blocks_are_all_of_a_range_but_its_mean(size):
-    low = np.arange(size)
-    high = np.minimum(low + 1 + low % 7, size)
-    parts, length = by_contrasts(size, low, high), high - low
-    assert parts.shape == (size, halves(size).size)
-    assert np.allclose(parts.sum(axis=1), length - length**2 / size)

@@ -13,7 +13,6 @@ from dphist.inference.predictive.learning import learned_of_tree
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.choosing.asked import mixed_boxes
 from dphist.mechanisms.trees.growing import grow
 from dphist.mechanisms.trees.planning import (
     PlannedBoxes,
@@ -158,40 +157,6 @@ def test_plans_follow_from_public_facts_and_released_totals():
     assert levels == sorted(levels)
     step = planner.step(0, Fraction(1), none, 1e3, 0.5)
     assert 0 < step.share <= 1  # type: ignore[union-attr]
-
-
-def test_a_mixture_begins_with_finer_boxes_than_ranges_do():
-    law, domain = NoiseLaw("laplace", Fraction(1)), _domain((64, 64))
-    cells_count_most = Workload.parse(domain, "3 cells + marginals:1")
-    ranges = Planner.for_ranges((64, 64), None, None, law)
-    nothing, cells = (
-        Planner.for_boxes((64, 64), mixed_boxes((64, 64), domain, asked, 20.0), law)
-        for asked in (None, cells_count_most)
-    )
-    first = [
-        each.step(0, Fraction(1), np.zeros(len(each.sides)), 1e6, 0.5) for each in (ranges, nothing, cells)
-    ]
-    levels = [step.level for step in first if step is not None]
-    assert levels == sorted(set(levels))
-    assert levels[-1] == len(ranges.sides) - 1
-
-
-def test_a_mixture_that_was_announced_is_planned_as_it_counts():
-    domain = _domain((64, 64))
-    workload = Workload.parse(domain, "3 cells + marginals:1")
-    assert [weight for *_, weight in mixed_boxes(domain.shape, domain, workload, 20.0)] == [3.0, 1.0]
-
-
-def test_cells_of_a_full_plane_are_better_where_nothing_was_announced():
-    counts = np.full((64, 64), 1000)
-    alone, mixed = AdaptiveTree(), AdaptiveTree(boxes=20.0)
-    cells = Workload.cells(_domain((64, 64)))
-    noisy = [
-        _error(mechanism, counts + np.indices((64, 64)).sum(axis=0) % 2 * 400, cells, 1, False)
-        for mechanism in (mixed, alone)
-    ]
-    assert noisy[0] < 0.85 * noisy[1]
-    assert "planned for all that counts" in run(mixed, counts, 1, seed=1).note
 
 
 def test_thin_boxes_are_looked_at_from_near_by_and_full_ones_as_planned():

@@ -18,6 +18,9 @@ BoolArray = NDArray[np.bool_]
 _BOX_PRICE = 6.0
 # Up to here the level model runs along the curve as well; beyond, the classification tree speaks alone.
 MOST_CELLS_ON_CURVE = 1 << 20
+# What the level model weighs on a grid before errors are compared, with so many noisy cells' worth of doubt: flat from
+# 0.5 to 0.65. The weight is rounded, since the last bits of a sum must not show in a release.
+_MODEL, _DOUBT, _GRAIN = 0.6, 100.0, 1024.0
 
 
 def denoise_field(
@@ -26,7 +29,9 @@ def denoise_field(
     """Infer counts from noisy ones: a line by the hidden level model, a grid by the mean of two readings.
 
     One reading follows the hidden level model along a Hilbert curve, on which neighbours mostly stay neighbours; the
-    other averages over the dyadic boxes that explain the values best. Their errors differ, so their mean beats both.
+    other averages over the dyadic boxes that explain the values best. Their errors differ, so a mean of both is better:
+    as their errors look, of which a reading r of n values y with f degrees of freedom has |r − y|² − n·variance +
+    2·variance·f on average (Stein's identity). Without that announced cells of drawn planes have 1.07 of the error.
 
     Args:
         values: Noisy counts, an axis an attribute.
@@ -47,7 +52,12 @@ def denoise_field(
     model = denoise(values.reshape(-1)[order], 1.0 / scale, normal)
     field = np.empty_like(model.mean)
     field[order] = model.mean
-    return 0.5 * (classify(values, variance) + field.reshape(values.shape)), model
+    boxes, number = _classified(values, variance)
+    apart = field.reshape(values.shape) - boxes
+    free = float((model.within + model.between).sum()) - number * variance
+    found = float((apart * (values - boxes)).sum()) - free + _DOUBT * _MODEL * variance
+    weight = min(max(found / (float((apart * apart).sum()) + _DOUBT * variance), 0.0), 1.0)
+    return np.asarray(boxes + round(weight * _GRAIN) / _GRAIN * apart, dtype=np.float64), model
 
 
 def classify(values: NDArray[Any], variance: float) -> FloatArray:
@@ -56,6 +66,11 @@ def classify(values: NDArray[Any], variance: float) -> FloatArray:
     Bottom-up, a box stays whole when its squared error about its mean plus the price of one box is at most what
     its parts cost; a cell costs one box. That is the best of all dyadic partitions, in time linear in the cells.
     """
+    return _classified(values, variance)[0]
+
+
+def _classified(values: NDArray[Any], variance: float) -> tuple[FloatArray, int]:
+    """The same, and how many boxes there are."""
     price = _BOX_PRICE * variance
     means = [np.asarray(values, dtype=np.float64)]
     splits: list[BoolArray] = []
@@ -72,12 +87,13 @@ def classify(values: NDArray[Any], variance: float) -> FloatArray:
         splits.append(below < own)
         cost = np.minimum(below, own)
         means.append(total / size)
-    value, active = means.pop(), np.ones(total.shape, dtype=bool)
+    value, active, number = means.pop(), np.ones(total.shape, dtype=bool), 0
     while splits:
         finer, split = means.pop(), splits.pop()
+        number += int((active & ~split).sum())
         active = _double(active & split, finer.shape)
         value = np.where(active, finer, _double(value, finer.shape))
-    return np.maximum(value, 0.0)
+    return np.maximum(value, 0.0), number + int(active.sum())
 
 
 def _halve(array: FloatArray) -> FloatArray:

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import MeasuredBlocks, PredictiveErrors
@@ -108,8 +107,6 @@ class AdaptiveTree:
     Args:
         estimator: On an ordered line or in several dimensions, whether counts are the "totals" handed down or
             "averaged" with the law's.
-        boxes: Where nothing was announced about several attributes, how many times boxes count beside cells and tables
-            of one attribute in what is planned for; 0 to plan for ranges alone, or for those that were announced.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -119,11 +116,6 @@ class AdaptiveTree:
     """
 
     estimator: Literal["totals", "averaged"] = "totals"
-    boxes: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.boxes < 0.0:
-            raise MechanismError("boxes must not count less than nothing")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
@@ -132,18 +124,12 @@ class AdaptiveTree:
             from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
-            if self.boxes:
-                from dphist.mechanisms.choosing.asked import mixed_boxes
-
-                kinds = mixed_boxes(data.shape, data.domain, data.workload, self.boxes)
-                planner = Planner.for_boxes(data.shape, kinds, data.law())
             near = self.estimator == "averaged"
             tree, level = grow(data, PlannedBoxes(replace(planner, near=near)))
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
-                f"each next step was planned for {'all that counts' if self.boxes else 'such ranges'}, from totals "
-                "already paid for"
+                "each next step was planned for such ranges, from totals already paid for"
             )
             errors = _errors(tree, near=near)
             counts = counts_of_boxes(tree, level)

@@ -43,10 +43,9 @@ class Auto:
     nobody announced about one attribute get a tree measured where it is full (`AdaptiveTree`). Of several attributes
     tables, the cube among them (`Marginals`), or a tree of boxes are measured, whichever is expected to be off by less
     on what will be asked, or on a mixture of cells, tables, ranges and boxes if nobody said (see
-    `dphist.mechanisms.choosing`). A value on which records heap up is published by itself (`Heap`). Of a domain with
-    more cells than anybody can write out, tables of few attributes are published with a model fitted to them
-    (`Mixture`). What depends on the data inside of these is decided by noisy answers, too, or among models by their
-    evidence in values that are already released.
+    `dphist.mechanisms.choosing`). Of a domain with more cells than anybody can write out, tables of few attributes are
+    published with a model fitted to them (`Mixture`). What depends on the data inside of these is decided by noisy
+    answers, too, or among models by their evidence in values that are already released.
 
     Where (ε, δ) is allowed it is also chosen which promise to keep, that of the ρ it buys or that of pure ε
     (`dphist.mechanisms.choosing.currency`).
@@ -92,8 +91,6 @@ class Auto:
             seen, data = look.at(data)
         mechanism, reason = self.chosen, None
         if mechanism is None:
-            if look is not None:
-                look, seen, data = rule.look_on(self._request(data), look, seen)
             mechanism, reason = self.choose(data, seen)
         estimate = mechanism.estimate(data)
         named = replace(self, look=look, chosen=made_by(mechanism, estimate))
@@ -125,7 +122,7 @@ class Auto:
         return rule.choose(self._request(data), seen or Glimpse())
 
     def _request(self, data: PrivateCounts) -> Request:
-        return Request(data, self.workload, self.guaranteed, again=Auto(workload=self.workload))
+        return Request(data, self.workload, self.guaranteed)
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
         """Whether tables of few attributes are published rather than every cell: public facts decide."""

@@ -57,11 +57,11 @@ def show(value: object, *, filled: bool = False) -> str:
         The line.
 
     Example:
-        >>> from dphist.mechanisms import Auto, Posterior
-        >>> show(Auto(workload="cells", chosen=Posterior(elsewhere=9.0)))
+        >>> from dphist.mechanisms import AdaptiveTree, Auto
+        >>> show(Auto(workload="cells", chosen=AdaptiveTree(estimator="averaged")))
         "auto(workload='cells')"
-        >>> show(Auto(workload="cells", chosen=Posterior(elsewhere=9.0)), filled=True)
-        "auto(workload='cells', chosen=posterior(elsewhere=9.0))"
+        >>> show(Auto(workload="cells", chosen=AdaptiveTree(estimator="averaged")), filled=True)
+        "auto(workload='cells', chosen=adaptivetree(estimator='averaged'))"
     """
     described = to_json(value)
     changed = []

@@ -1,6 +1,6 @@
 """What will be asked of several attributes, as kinds of boxes and how much each counts: announced, or a mixture.
 
-Candidates are compared by it (`forecast`), and a tree of boxes is planned for it. Public facts alone.
+Candidates are compared by it (`forecast`). Public facts alone.
 """
 
 from __future__ import annotations
@@ -123,31 +123,6 @@ def asked_tables(name: str, shape: tuple[int, ...], tables: Sequence[Axes]) -> A
 
 def _boxes(name: str, ranges: Workload) -> Asked:
     return Asked(name, ranges.low, ranges.high, np.full(len(ranges.low), 1.0 / len(ranges.low)))
-
-
-def mixed_boxes(
-    shape: tuple[int, ...], domain: Domain | None, workload: Workload | None, boxes: float
-) -> list[tuple[IntArray, IntArray, float]]:
-    """The boxes that a tree is planned for: of a mixture that was announced, or of all kinds.
-
-    Args:
-        shape: How many values each attribute has.
-        domain: The domain, where there is one.
-        workload: What was announced.
-        boxes: How much boxes of a plane count if nothing was; cells and tables of one attribute count 1.
-
-    Returns:
-        For every kind where its boxes begin and end, and how much it counts.
-
-    Example:
-        >>> [weight for _, _, weight in mixed_boxes((64, 64), None, None, 20.0)]
-        [1.0, 1.0, 20.0]
-    """
-    kind = None if workload is None or workload.parts else workload.kind
-    asked = asked_kinds(shape, domain, workload, kind)
-    if workload is None and len(shape) == 2:
-        asked = (*asked[:-1], replace(asked[-1], weight=boxes))
-    return [(*each.some, each.weight) for each in asked]
 
 
 def in_words(workload: Workload) -> str:

@@ -14,7 +14,7 @@ Nothing here asks anything, and no count is read but a noisy total that was paid
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from dphist.inference.tables.measured import Axes, subsets
 from dphist.kernels.trees.shares import best_shares
 from dphist.mechanisms.choosing.asked import Asked
-from dphist.mechanisms.choosing.departing import departing
-from dphist.mechanisms.choosing.levels import by_blocks
 from dphist.mechanisms.choosing.sharing import Sharing, mixed
 from dphist.mechanisms.trees.planning import CONSTANTS
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
@@ -50,12 +48,6 @@ _GRID, _LEAST = 1000, 4
 _CUBE = 0.15
 # How uneven a residual is taken to be, as a part of its mean.
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
-# The same for every attribute more, by the root of how far attributes depend on each other: so many times that, and at
-# least a little (made-up cubes, `dphist_bench.data.drawn` and `matrix`). Candidates are compared by it.
-_TOGETHER, _LEAST_TOGETHER = 5.0, 0.1
-# Shares of tables are found by how far pairs are from chance: so many times the root of what blocks show of dependence,
-# one table less and another more, as likely as densities are.
-_BY_BLOCKS, _UNLIKE = 1.1, (0.6, 1.8, 4.0)
 
 
 @dataclass(frozen=True)
@@ -70,14 +62,13 @@ class Forecast:
 class Known:
     """What tables know of residuals: how many cells and attributes each has, what it adds to every kind, how precisely.
 
-    The last may stand for all that only the cube tells. Of one long attribute there is one for every size of blocks.
+    The last may stand for all that only the cube tells.
     """
 
     cells: FloatArray
     orders: FloatArray
     adds: FloatArray
     precision: FloatArray
-    blocks: FloatArray
 
 
 @dataclass(frozen=True)
@@ -101,25 +92,12 @@ class Forecaster:
     """Expected errors of candidates for one shape, one law of noise, some kinds of questions and a number of records.
 
     ``records`` is a noisy total, or None where nothing is known: then all that is measured is taken to be there.
-    ``dependence`` is what a first look (`glimpse`) said of how far attributes depend on each other. ``apart`` is the
-    total variation of pairs of the ``long`` attributes from chance, where a look at pairs found more than that; what
-    one of these holds is reckoned by contrasts of blocks (`levels`).
     """
 
     shape: tuple[int, ...]
     kinds: tuple[Asked, ...]
     law: NoiseLaw
     records: float | None = None
-    dependence: float | None = None
-    apart: float = 0.0
-    long: tuple[int, ...] = ()
-
-    @property
-    def together(self) -> float:
-        """How much less a residual of one attribute more is uneven."""
-        if self.dependence is None:
-            return 1.0
-        return min(1.0, max(_LEAST_TOGETHER, _TOGETHER * math.sqrt(self.dependence)))
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -169,14 +147,17 @@ class Forecaster:
     def _chances(self) -> FloatArray:
         return np.zeros(0) if self.records is None else np.array(CONSTANTS.chances)
 
-    def _held(self, cells: float, order: int = 1, apart: float = 0.0) -> FloatArray:
+    def _held(self, cells: float) -> FloatArray:
         """Possible squares of what one of so many cells departs from what smaller tables say of it."""
         if self.records is None:
             return np.zeros(0)
         mean = np.array(CONSTANTS.densities) * self.records / cells
-        together = max(self.together, min(1.0, _TOGETHER * apart))
-        uneven = _UNEVEN * together ** max(order - 1, 0)
-        return np.asarray((uneven * mean) ** 2 + mean, dtype=np.float64)
+        return np.asarray((_UNEVEN * mean) ** 2 + mean, dtype=np.float64)
+
+    def scores(self, squares: FloatArray) -> FloatArray:
+        """Scores of rows of squared errors, a column a kind of question."""
+        logs = 0.5 * np.log(np.maximum(squares, 1e-24))
+        return np.asarray(np.exp(logs @ self._weights / self._weights.sum()))
 
     # ---- tables of few attributes ------------------------------------------------------------------------------
 
@@ -195,28 +176,20 @@ class Forecaster:
             ]
         ) / (cells * float(self.law.variance))
         adds, rest = self._needs(about, inside)
-        place, blocks, adds = self._by_blocks(about, adds)
-        about, inside, speaks = [about[each] for each in place], inside[place], speaks[place]
         orders = np.array([len(axes) for axes in about])
-        apart = np.array([self.apart * (len(axes) == 2 and set(axes) <= set(self.long)) for axes in about])
         if some[-1] == tuple(range(len(self.shape))):
             # Residuals that only the cube holds are one more: so much of its cells' variance is left to them.
             only = np.zeros((1, len(some)))
             only[0, -1] = 1.0 / float(self.law.variance)
             speaks, inside = np.vstack([speaks, only]), np.append(inside, cells[-1])
             adds = np.hstack([adds, rest[:, None]])
-            orders, apart = np.append(orders, orders.max() + 1), np.append(apart, 0.0)
-            blocks = np.append(blocks, 1.0)
+            orders = np.append(orders, orders.max() + 1)
         # What no question needs has no say.
         used = adds.max(axis=0) > 0.0
-        speaks, adds = speaks[used], adds[:, used]
-        inside, orders, apart, blocks = inside[used], orders[used], apart[used], blocks[used]
+        speaks, adds, inside, orders = speaks[used], adds[:, used], inside[used], orders[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
-        held, chances = self._priors(inside, orders, apart, blocks=blocks)
-        problem = Sharing(
-            *(speaks, adds, self._weights, self._departing(held, inside, orders, apart), chances),
-            *(self.law.exponent, least),
-        )
+        held, chances = self._priors(inside)
+        problem = Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, least)
         orders_of = [len(axes) for axes in some]
         counts = self._counts(problem, orders_of)
         if not ((speaks > 0.0) & (counts > 0)).any(axis=1).all():
@@ -228,8 +201,8 @@ class Forecaster:
         return Plan(
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
-            _score(replace(drawn, held=held).errors(parts), self._weights),
-            Known(inside, orders.astype(np.float64), adds, drawn.precision(parts), blocks),
+            _score(drawn.errors(parts), self._weights),
+            Known(inside, orders.astype(np.float64), adds, drawn.precision(parts)),
         )
 
     def singles(self) -> Plan:
@@ -240,10 +213,9 @@ class Forecaster:
         inside = np.append(1.0, cells)
         speaks = np.array([[float(set(a) <= set(table)) for table in some] for a in about])
         speaks *= inside[:, None] / (cells * float(self.law.variance))
-        place, blocks, adds = self._by_blocks(about, self._needs(about, inside)[0])
-        inside, speaks = inside[place], speaks[place]
-        orders = np.array([len(about[each]) for each in place])
-        held, chances = self._priors(inside, orders, blocks=blocks)
+        adds = self._needs(about, inside)[0]
+        orders = np.array([len(axes) for axes in about])
+        held, chances = self._priors(inside)
         problem = Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, 0.0)
         shares = problem.best([1] * len(some), alone=False)
         # Noise of a table counts by how even the others are: as if they were, and as if one value held nearly all.
@@ -253,7 +225,7 @@ class Forecaster:
         counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
         drawn = self._drawn(problem, counts / _GRID)
         found = _score(drawn.errors(counts / _GRID), self._weights)
-        known = Known(inside, orders.astype(np.float64), adds, drawn.precision(counts / _GRID), blocks)
+        known = Known(inside, orders.astype(np.float64), adds, drawn.precision(counts / _GRID))
         return Plan(tuple(some), tuple(Fraction(int(each), _GRID) for each in counts), found, known)
 
     def beyond(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -270,21 +242,6 @@ class Forecaster:
             np.hstack([adds[:, larger], rest[:, None]]),
         )
 
-    def knows(self, precision: Mapping[Axes, float]) -> Known:
-        """What somebody knows who knows so precisely what the tables that are asked for hold, residual by residual.
-
-        Args:
-            precision: Of every residual, by its attributes.
-
-        Returns:
-            The same, with what each adds to every kind.
-        """
-        about = sorted(precision, key=lambda axes: (len(axes), axes))
-        inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
-        orders = np.array([float(len(axes)) for axes in about])
-        precise = np.array([precision[axes] for axes in about])
-        return Known(inside, orders, self._needs(about, inside)[0], precise, np.ones(len(about)))
-
     def moved(self, known: Known, held: FloatArray) -> FloatArray:
         """Squared errors of tables that are moved towards smaller ones, if it is known what larger residuals hold.
 
@@ -296,7 +253,7 @@ class Forecaster:
         Returns:
             A row for each of these, a column a kind of question.
         """
-        priors = self._priors(known.cells, known.orders.astype(np.int64), blocks=known.blocks)
+        priors = self._priors(known.cells)
         low = mixed(known.precision, *priors)[0]
         larger = held / (1.0 + held * known.precision)
         return np.asarray(np.where(known.orders > 1.0, larger, low) @ known.adds.T)
@@ -352,34 +309,8 @@ class Forecaster:
                 rest[row] = 0.0
         return adds, rest
 
-    def _by_blocks(self, about: list[Axes], adds: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Of one long attribute every contrast of blocks by itself, where it is known how many records there are."""
-        return by_blocks(self.shape, about, adds, self.kinds, self.long if self.records is not None else ())
-
-    def _priors(
-        self,
-        inside: FloatArray,
-        orders: IntArray,
-        apart: FloatArray | float = 0.0,
-        *,
-        blocks: FloatArray | float,
-    ) -> tuple[FloatArray, FloatArray]:
+    def _priors(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What a cell of every residual may hold, in squares, and how likely; nothing if that is not known."""
         if self.records is None:
             return np.zeros((0, inside.size)), np.zeros(0)
-        each = zip(inside / blocks, orders, np.broadcast_to(apart, inside.shape), strict=True)
-        held = [self._held(float(cells), int(order), float(far)) for cells, order, far in each]
-        # Blocks hold so much together, and their noise is that of as many cells.
-        return np.stack(held, axis=1) / blocks, self._chances
-
-    def _departing(
-        self, held: FloatArray, inside: FloatArray, orders: IntArray, apart: FloatArray
-    ) -> FloatArray:
-        """The same by how far blocks say that pairs are from chance, where they were looked at, under ε.
-
-        Under ρ a table takes less from the others, and on six made-up cubes shares were better as they were.
-        """
-        if self.records is None or self.dependence is None or self.law.gaussian:
-            return held
-        apart = np.maximum(_BY_BLOCKS * math.sqrt(self.dependence) * np.array(_UNLIKE)[:, None], apart)
-        return np.where(orders > 1, departing(self.records, apart, inside, orders.astype(np.float64)), held)
+        return np.stack([self._held(float(cells)) for cells in inside], axis=1), self._chances

@@ -20,7 +20,6 @@ UNTOLD = "nobody said what will be asked"
 # Why the first of two may be chosen though the other has the better forecast.
 TOO_HOPEFUL = "this forecast is known to be too hopeful"
 ADAPTS = "forecasts do not know how well blocks fit the data"
-WORSE_FOR_CELLS = "would serve single cells worse"
 RISKS_LESS = "this way is expected to lose less where a forecast errs"
 # Forecasts that differ by less than this factor are about as good.
 _ALIKE = 1.08
