@@ -205,18 +205,11 @@ class HaarAxis:
 
     def forward(self, cells: NDArray[Any], first: int, last: int) -> None:
         """Sum and difference, level by level."""
-        if cells.shape[2] == 1:
-            haar.haar_forward_rows(cells.reshape(cells.shape[:2]), self.size, self._beyond)
-        else:
-            haar.haar_forward(cells, self.size, self._beyond, first, last)
+        haar.haar_forward(cells, self.size, self._beyond, first, last)
 
     def inverse(self, cells: NDArray[Any], first: int, last: int) -> None:
         """Halves from their sum and difference, top down, as numerators."""
-        powers = self._powers.astype(cells.dtype)
-        if cells.shape[2] == 1:
-            haar.haar_inverse_rows(cells.reshape(cells.shape[:2]), self.size, self._beyond, powers)
-        else:
-            haar.haar_inverse(cells, self.size, self._beyond, powers, first, last)
+        haar.haar_inverse(cells, self.size, self._beyond, self._powers.astype(cells.dtype), first, last)
 
     @property
     def deviations(self) -> FloatArray:

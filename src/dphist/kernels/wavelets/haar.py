@@ -9,12 +9,11 @@ sum was, and the total ends in slot 0; so both directions work in place and in t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dphist.kernels.compile import kernel
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
@@ -22,8 +21,8 @@ FloatArray = NDArray[np.float64]
 
 # Columns worked on together: a few hundred slots of this many eight-byte columns stay in the second-level cache.
 _COLUMNS = 512
-# Levels of a long row worked on together: 2¹² eight-byte cells stay in the first-level cache.
-_ROW_LEVELS = 12
+# Numbers worked on together, so that they stay in a cache and little room is needed beside them.
+_AT_ONCE = 1 << 15
 
 
 def haar_levels(n: int) -> int:
@@ -57,123 +56,50 @@ def haar_depths(n: int) -> NDArray[np.int64]:
     return depth
 
 
-@kernel
 def haar_forward(cells: Array, n: int, beyond: IntArray, first: int, last: int) -> None:
     """Replace cells by the total and the differences, in the columns ``first`` up to ``last``."""
-    for outer in range(cells.shape[0]):
-        for begin in range(first, last, _COLUMNS):
-            end = min(begin + _COLUMNS, last)
-            for level in range(beyond.size):
-                half = 1 << level
-                for left in range(0, n - half, 2 * half):
-                    right = left + half
-                    for i in range(begin, end):
-                        a, b = cells[outer, left, i], cells[outer, right, i]
-                        cells[outer, left, i] = a + b
-                        cells[outer, right, i] = a - b
-                if beyond[level] >= 0:
-                    left = (n - 1) // (2 * half) * (2 * half)
-                    for i in range(begin, end):
-                        cells[outer, beyond[level], i] = cells[outer, left, i]
+    for part in pieces(cells, first, last):
+        for level, slot in enumerate(beyond.tolist()):
+            for left, right in _halves(part, n, level):
+                apart = left - right
+                left += right
+                right[...] = apart
+            if slot >= 0:
+                part[:, slot] = part[:, (n - 1) >> (level + 1) << (level + 1)]
 
 
-@kernel
 def haar_inverse(cells: Array, n: int, beyond: IntArray, weights: Array, first: int, last: int) -> None:
     """Replace the total and the differences by cells times 2^l, in the columns ``first`` up to ``last``.
 
     With sums at depth j held as numerators over 2^j, both halves of S are S ± 2^j·D over 2^(j+1): no
     division, so integers stay exact. ``weights[level]`` is that 2^j in the type of the cells.
     """
-    for outer in range(cells.shape[0]):
+    for part in pieces(cells, first, last):
+        for level in range(beyond.size - 1, -1, -1):
+            weight = weights[level]
+            if beyond[level] >= 0:
+                part[:, (n - 1) >> (level + 1) << (level + 1)] += weight * part[:, beyond[level]]
+            for left, right in _halves(part, n, level):
+                apart = weight * right
+                np.subtract(left, apart, out=right)
+                left += apart
+
+
+def pieces(cells: Array, first: int, last: int) -> Iterator[Array]:
+    """Some rows and columns at a time."""
+    rows = _AT_ONCE // min(_COLUMNS, max(last - first, 1))
+    for outer in range(0, cells.shape[0], rows):
         for begin in range(first, last, _COLUMNS):
-            end = min(begin + _COLUMNS, last)
-            for level in range(beyond.size - 1, -1, -1):
-                half = 1 << level
-                weight = weights[level]
-                if beyond[level] >= 0:
-                    left = (n - 1) // (2 * half) * (2 * half)
-                    for i in range(begin, end):
-                        cells[outer, left, i] += weight * cells[outer, beyond[level], i]
-                for left in range(0, n - half, 2 * half):
-                    right = left + half
-                    for i in range(begin, end):
-                        total, apart = cells[outer, left, i], weight * cells[outer, right, i]
-                        cells[outer, left, i] = total + apart
-                        cells[outer, right, i] = total - apart
+            yield cells[outer : outer + rows, :, begin : min(begin + _COLUMNS, last)]
 
 
-@kernel
-def haar_forward_rows(rows: Array, n: int, beyond: IntArray) -> None:
-    """Do what `haar_forward` does for an axis whose cells lie next to each other: ``rows[row, slots]``."""
-    low = min(_ROW_LEVELS, beyond.size)
-    for row in range(rows.shape[0]):
-        cells = rows[row]
-        # All low levels of a block while it is in the cache, then the few sums that are left.
-        for begin in range(0, n, 1 << _ROW_LEVELS):
-            end = min(n, begin + (1 << _ROW_LEVELS))
-            for level in range(low):
-                _forward_level(cells, begin, end, n, level, beyond[level])
-        for level in range(low, beyond.size):
-            _forward_level(cells, 0, n, n, level, beyond[level])
-
-
-@kernel
-def haar_inverse_rows(rows: Array, n: int, beyond: IntArray, weights: Array) -> None:
-    """Do what `haar_inverse` does for an axis whose cells lie next to each other: ``rows[row, slots]``."""
-    low = min(_ROW_LEVELS, beyond.size)
-    for row in range(rows.shape[0]):
-        cells = rows[row]
-        for level in range(beyond.size - 1, low - 1, -1):
-            _inverse_level(cells, 0, n, n, level, beyond[level], weights[level])
-        for begin in range(0, n, 1 << _ROW_LEVELS):
-            end = min(n, begin + (1 << _ROW_LEVELS))
-            for level in range(low - 1, 2, -1):
-                _inverse_level(cells, begin, end, n, level, beyond[level], weights[level])
-            whole = begin
-            if low >= 3:
-                whole = begin + (end - begin) // 8 * 8
-                _inverse_eights(cells, begin, whole, weights[2], weights[1], weights[0])
-            for level in range(min(low, 3) - 1, -1, -1):
-                _inverse_level(cells, whole, end, n, level, beyond[level], weights[level])
-
-
-@kernel
-def _forward_level(cells: Array, begin: int, end: int, n: int, level: int, beyond: int) -> None:
+def _halves(part: Array, n: int, level: int) -> Iterator[tuple[Array, Array]]:
+    """Where the sums of both halves of a level's nodes are, some at a time; the last may have padding for its right."""
     half = 1 << level
-    for left in range(begin, end - half, 2 * half):
-        a, b = cells[left], cells[left + half]
-        cells[left] = a + b
-        cells[left + half] = a - b
-    if end == n and beyond >= 0:
-        cells[beyond] = cells[(n - 1) // (2 * half) * (2 * half)]
-
-
-@kernel
-def _inverse_level(cells: Array, begin: int, end: int, n: int, level: int, beyond: int, weight: Any) -> None:
-    half = 1 << level
-    if end == n and beyond >= 0:
-        cells[(n - 1) // (2 * half) * (2 * half)] += weight * cells[beyond]
-    for left in range(begin, end - half, 2 * half):
-        total, apart = cells[left], weight * cells[left + half]
-        cells[left] = total + apart
-        cells[left + half] = total - apart
-
-
-@kernel
-def _inverse_eights(cells: Array, begin: int, end: int, four: Any, two: Any, one: Any) -> None:
-    # The three lowest levels hold seven eighths of the work; eight cells at a time they stay in registers.
-    for i in range(begin, end, 8):
-        total, apart = cells[i], four * cells[i + 4]
-        left, right = total + apart, total - apart
-        apart = two * cells[i + 2]
-        a, b = left + apart, left - apart
-        apart = two * cells[i + 6]
-        c, d = right + apart, right - apart
-        w, x, y, z = one * cells[i + 1], one * cells[i + 3], one * cells[i + 5], one * cells[i + 7]
-        cells[i], cells[i + 1] = a + w, a - w
-        cells[i + 2], cells[i + 3] = b + x, b - x
-        cells[i + 4], cells[i + 5] = c + y, c - y
-        cells[i + 6], cells[i + 7] = d + z, d - z
+    left, right = part[:, 0 : n - half : 2 * half], part[:, half : n : 2 * half]
+    nodes = max(1, _AT_ONCE // (part.shape[0] * part.shape[2]))
+    for begin in range(0, left.shape[1], nodes):
+        yield left[:, begin : begin + nodes], right[:, begin : begin + nodes]
 
 
 def haar_spread(

@@ -17,33 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
+from dphist.kernels.wavelets.haar import pieces
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-_COLUMNS = 256
 
-
-@kernel
 def nominal_forward(
     cells: Array, node: IntArray, start: IntArray, child: IntArray, first: int, last: int
 ) -> None:
     """Fill the slots of the inner nodes with the sums of what lies below them."""
-    for outer in range(cells.shape[0]):
-        for begin in range(first, last, _COLUMNS):
-            end = min(begin + _COLUMNS, last)
-            for group in range(node.size - 1, -1, -1):
-                parent = node[group]
-                for i in range(begin, end):
-                    cells[outer, parent, i] = 0
-                for place in range(start[group], start[group + 1]):
-                    slot = child[place]
-                    for i in range(begin, end):
-                        cells[outer, parent, i] += cells[outer, slot, i]
+    for part in pieces(cells, first, last):
+        for group in range(node.size - 1, -1, -1):
+            part[:, node[group]] = part[:, child[start[group] : start[group + 1]]].sum(axis=1)
 
 
-@kernel
 def nominal_inverse(
     cells: Array,
     node: IntArray,
@@ -62,52 +51,31 @@ def nominal_inverse(
     the parent's reconstructed sum ÷ f. As numerators that is ``own``·Y − ``mean``·ΣY + ``above``·parent, all
     whole numbers; ``lift`` brings leaves of unequal depth to one denominator.
     """
-    total = np.empty(_COLUMNS, dtype=cells.dtype)
-    for outer in range(cells.shape[0]):
-        for begin in range(first, last, _COLUMNS):
-            end = min(begin + _COLUMNS, last)
-            for group in range(node.size):
-                parent = node[group]
-                weight, less = above[group], mean[group]
-                total[: end - begin] = 0
-                for place in range(start[group], start[group + 1]):
-                    slot = child[place]
-                    for i in range(begin, end):
-                        total[i - begin] += cells[outer, slot, i]
-                for i in range(begin, end):
-                    total[i - begin] = weight * cells[outer, parent, i] - less * total[i - begin]
-                times = own[group]
-                for place in range(start[group], start[group + 1]):
-                    slot = child[place]
-                    raised = lift[slot]
-                    if raised == 1:
-                        for i in range(begin, end):
-                            cells[outer, slot, i] = times * cells[outer, slot, i] + total[i - begin]
-                    else:
-                        for i in range(begin, end):
-                            cells[outer, slot, i] = raised * (
-                                times * cells[outer, slot, i] + total[i - begin]
-                            )
+    for part in pieces(cells, first, last):
+        for group in range(node.size):
+            family = child[start[group] : start[group + 1]]
+            sums = part[:, family]
+            shared = above[group] * part[:, node[group]] - mean[group] * _added(sums)
+            sums *= own[group]
+            sums += shared[:, None]
+            sums *= lift[family][:, None]
+            part[:, family] = sums
 
 
-@kernel
 def nominal_centre(
     cells: Array, node: IntArray, start: IntArray, child: IntArray, first: int, last: int
 ) -> None:
     """Replace each noisy sum by the paper's coefficient: less the mean over its family; the root keeps its sum."""
-    mean = np.empty(_COLUMNS, dtype=cells.dtype)
-    for outer in range(cells.shape[0]):
-        for begin in range(first, last, _COLUMNS):
-            end = min(begin + _COLUMNS, last)
-            for group in range(node.size):
-                family = start[group + 1] - start[group]
-                mean[: end - begin] = 0
-                for place in range(start[group], start[group + 1]):
-                    for i in range(begin, end):
-                        mean[i - begin] += cells[outer, child[place], i]
-                for place in range(start[group], start[group + 1]):
-                    for i in range(begin, end):
-                        cells[outer, child[place], i] -= mean[i - begin] / family
+    for part in pieces(cells, first, last):
+        for group in range(node.size):
+            family = child[start[group] : start[group + 1]]
+            sums = part[:, family]
+            part[:, family] = sums - (_added(sums) / family.size)[:, None]
+
+
+def _added(sums: Array) -> Array:
+    """Sums along the middle axis, one number after the other."""
+    return np.asarray(np.cumsum(sums, axis=1)[:, -1])
 
 
 @kernel

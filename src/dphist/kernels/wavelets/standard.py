@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
 from dphist.kernels.threads import THREADS, together
 from dphist.kernels.wavelets.axes import Axis
 
@@ -21,6 +20,8 @@ FloatArray = NDArray[np.float64]
 SLAB = 1 << 20
 # Slabs smaller than this are worked on several at a time: 2 MiB. (It is also enough draws to be worth tables.)
 BATCH = 1 << 18
+# Cells that are written at a time, so that they stay in the cache.
+_AT_ONCE = 1 << 15
 # Below this a second thread costs more than it saves.
 _WORTH_THREADS = 1 << 16
 
@@ -117,7 +118,6 @@ def across(
         together(lambda first, last: step(axes[axis])(view[first:last], 0, columns), len(view), threads)
 
 
-@kernel
 def add_numerators(
     counts: IntArray,
     numerators: IntArray,
@@ -125,7 +125,6 @@ def add_numerators(
     length: int,
     denominator: int,
     ceiling: int,
-    dyadic: bool,
     out: Array,
 ) -> None:
     """Write (count · denominator + numerator) ÷ denominator: the exact sum in integers, then one rounding.
@@ -133,23 +132,29 @@ def add_numerators(
     Row r of ``numerators`` starts at ``offsets[r]``. ``out`` may be the memory of ``numerators`` when rows
     coincide: each number is read before its place is written.
     """
-    inverse = 1.0 / denominator
-    for row in range(offsets.size):
-        begin, source = row * length, offsets[row]
-        if dyadic:
-            for i in range(length):
-                count = min(counts[begin + i], ceiling)
-                out[begin + i] = np.float64(count * denominator + numerators[source + i]) * inverse
-        else:
-            for i in range(length):
-                count = min(counts[begin + i], ceiling)
-                out[begin + i] = np.float64(count * denominator + numerators[source + i]) / denominator
+    for begin, rows in _rows(numerators, offsets, length):
+        place = slice(begin, begin + rows.size)
+        whole = np.minimum(counts[place], ceiling)
+        whole *= denominator
+        whole += rows
+        np.divide(whole, float(denominator), out=out[place])
 
 
-@kernel
 def copy_rows(numerators: IntArray, offsets: IntArray, length: int, out: Array) -> None:
     """Copy rows that start at ``offsets`` next to each other."""
-    for row in range(offsets.size):
-        begin, source = row * length, offsets[row]
-        for i in range(length):
-            out[begin + i] = numerators[source + i]
+    for begin, rows in _rows(numerators, offsets, length):
+        out[begin : begin + rows.size] = rows
+
+
+def _rows(numerators: IntArray, offsets: IntArray, length: int) -> Iterator[tuple[int, IntArray]]:
+    """Rows that start at ``offsets``, and where they come when they stand side by side: pieces that fit in a cache."""
+    if length >= _AT_ONCE:
+        for row, offset in enumerate(offsets.tolist()):
+            for begin in range(0, length, _AT_ONCE):
+                end = min(begin + _AT_ONCE, length)
+                yield row * length + begin, numerators[offset + begin : offset + end]
+        return
+    step = _AT_ONCE // length
+    for row in range(0, offsets.size, step):
+        places = offsets[row : row + step, None] + np.arange(length)
+        yield row * length, numerators[places].reshape(-1)

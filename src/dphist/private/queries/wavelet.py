@@ -303,9 +303,8 @@ class _Rebuild:
         denominator = self.denominator
         # min(x, c) moves by at most one when x does: a public ceiling keeps one step one step.
         ceiling = _LARGEST // denominator
-        dyadic = denominator & (denominator - 1) == 0
         standard.add_numerators(
-            counts, numerators, offsets, length, denominator, ceiling, dyadic, target.view(np.float64)
+            counts, numerators, offsets, length, denominator, ceiling, target.view(np.float64)
         )
 
 

@@ -213,9 +213,7 @@ def add_slab(
     """Add the counts to the numerators of a sub-matrix, as a release does."""
     last, denominator = axes[-1], standard.denominator(axes)
     rows = np.arange(prod(axis.size for axis in axes[:-1]), dtype=np.int64)
-    standard.add_numerators(
-        counts, slab.reshape(-1), rows * last.slots, last.size, denominator, 1 << 40, True, out
-    )
+    standard.add_numerators(counts, slab.reshape(-1), rows * last.slots, last.size, denominator, 1 << 40, out)
 
 
 def numpy_inverse(noise: NDArray[np.int64], axes: tuple[Axis, ...]) -> NDArray[np.float64]:
