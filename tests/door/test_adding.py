@@ -235,3 +235,13 @@ def test_tables_of_a_histogram_are_added():
     )  # fmt: skip
     more: Any = add_tables(release, cube, "marginals:q1,q2", 50)
     assert more.cells.tables[(1, 2)].sum() == pytest.approx(1080, abs=20)
+
+
+@pytest.mark.parametrize("mechanism", ["marginals", "auto"])
+def test_nothing_is_added_to_tables_that_were_measured_one_by_one(mechanism):
+    domain = dphist.Domain([dphist.Ordinal(name, range(40)) for name in "abc"])
+    people = dphist.Histogram(domain, np.ones(domain.shape, dtype=np.int64))
+    release = dphist.publish(people, epsilon=1, mechanism=mechanism, workload="marginals:a;b;c")
+    assert release.cells.form == "tables"
+    with pytest.raises(InputError, match="measured one by one"):
+        add_tables(release, people, "marginals:a,b", epsilon=1)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from dphist.arguments import explained
 from dphist.errors import InputError
-from dphist.inference.tables.published import ResidualNoise, with_cube
+from dphist.inference.tables.published import with_cube
 from dphist.mechanisms.added import Added
-from dphist.mechanisms.protocol import goes_wide
+from dphist.mechanisms.protocol import TableMechanism, goes_wide
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable
@@ -91,7 +91,8 @@ def add_tables(
     """
     if not isinstance(release, Release) or not isinstance(release.cells, TableCells):
         raise InputError("release: tables can be added to a release of tables of few attributes only")
-    if not isinstance(release._estimate.errors, ResidualNoise):
+    chosen = getattr(release.mechanism, "chosen", None) or release.mechanism
+    if not isinstance(chosen, TableMechanism):
         raise InputError(
             "release: its tables were measured one by one (marginals), and none can be added; publish with the "
             "mechanism residuals or mixture"
