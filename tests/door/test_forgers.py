@@ -32,7 +32,7 @@ from dphist.release import reading
 from dphist.release.file import writing
 from dphist.release.file.description import stamped
 from dphist.release.file.writing import HOW
-from dphist.release.headers import is_one_frame, page_headers, read_footer, wanted_memory
+from dphist.release.packed import is_one_frame, page_headers, read_footer, wanted_memory
 from dphist.release.release import Release
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(20, 26)), dphist.Nominal("sex", ["F", "M"])])

@@ -39,10 +39,9 @@ from dphist.release.file.description import (
     stamped,
 )
 from dphist.release.guarantee import Guarantee
-from dphist.release.headers import DAMAGED, wanted_memory
 from dphist.release.held import Story
 from dphist.release.maker import Deferred, Maker
-from dphist.release.packed import insist_on_room, unpack
+from dphist.release.packed import DAMAGED, insist_on_room, unpack, wanted_memory
 from dphist.release.release import Release
 from dphist.release.written import WrittenBounds
 

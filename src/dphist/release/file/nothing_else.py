@@ -26,7 +26,7 @@ from dphist.release.file.description import DIGEST, KEY
 from dphist.release.file.labels import label_fields
 from dphist.release.file.readable import check_words, readable
 from dphist.release.file.writing import file_schema, laid_out, write
-from dphist.release.headers import DAMAGED, DamagedError, is_one_frame, page_headers, read_footer
+from dphist.release.packed import DAMAGED, DamagedError, is_one_frame, page_headers, read_footer
 
 if TYPE_CHECKING:
     import pyarrow
