@@ -5,22 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
-
 IntArray = NDArray[np.int64]
 
 
-@kernel
 def part_middles(counts: IntArray, order: IntArray, starts: IntArray) -> IntArray:
     """Give each part's middle count, or the sum of the two if it has an even number of cells; 0 if none."""
-    parts = starts.size - 1
-    middles = np.zeros(parts, dtype=np.int64)
-    for p in range(parts):
-        size = starts[p + 1] - starts[p]
-        if size == 0:
-            continue
-        ordered = np.sort(counts[order[starts[p] : starts[p + 1]]])
-        middles[p] = ordered[size // 2]
-        if size % 2 == 0:
-            middles[p] += ordered[size // 2 - 1]
+    sizes = np.diff(starts)
+    part = np.repeat(np.arange(sizes.size), sizes)
+    values = counts[order[starts[0] : starts[-1]]]
+    ordered = values[np.lexsort((values, part))]
+    middles = np.zeros(sizes.size, dtype=np.int64)
+    some = np.flatnonzero(sizes)
+    upper = (starts[:-1] - starts[0] + sizes // 2)[some]
+    middles[some] = ordered[upper] + np.where(sizes[some] % 2 == 0, ordered[upper - 1], 0)
     return middles

@@ -59,27 +59,18 @@ def box_part_squares(
     return result
 
 
-@kernel
 def interval_part_squares(low: IntArray, high: IntArray, starts: IntArray, weight: FloatArray) -> FloatArray:
     """Do the same for intervals of cells and parts that are intervals too, in O(log parts) a query.
 
     Part p is ``starts[p] … starts[p + 1] − 1``.
     """
-    parts = weight.size
-    whole = np.zeros(parts + 1)
-    for p in range(parts):
-        size = float(starts[p + 1] - starts[p])
-        whole[p + 1] = whole[p] + size * size * weight[p]
-    result = np.zeros(low.size)
-    for q in range(low.size):
-        if high[q] <= low[q]:
-            continue
-        first = np.searchsorted(starts, low[q], side="right") - 1
-        last = np.searchsorted(starts, high[q] - 1, side="right") - 1
-        if first == last:
-            result[q] = float(high[q] - low[q]) ** 2 * weight[first]
-            continue
-        result[q] = float(starts[first + 1] - low[q]) ** 2 * weight[first]
-        result[q] += float(high[q] - starts[last]) ** 2 * weight[last]
-        result[q] += whole[last] - whole[first + 1]
-    return result
+    sizes = np.diff(starts).astype(np.float64)
+    whole = np.concatenate([[0.0], np.cumsum(sizes * sizes * weight)])
+    first = np.searchsorted(starts, low, side="right") - 1
+    last = np.searchsorted(starts, high - 1, side="right") - 1
+    alone = first == last
+    left = np.where(alone, high - low, starts[np.minimum(first + 1, weight.size)] - low).astype(np.float64)
+    right = np.where(alone, 0, high - starts[last]).astype(np.float64)
+    between = np.where(alone, 0.0, whole[last] - whole[np.minimum(first + 1, weight.size)])
+    found = left * left * weight[first] + right * right * weight[last] + between
+    return np.where(high > low, found, 0.0)
