@@ -8,10 +8,8 @@ from typing import Any
 
 import ibis
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from dphist.errors import SourceError
 from dphist.inference import guaranteed
 from dphist.kernels.delimited import FINE, split_fields
 from dphist.mechanisms import Marginals
@@ -68,20 +66,6 @@ def test_a_line_of_too_few_fields_makes_no_row():
     places = np.array([0, 1], dtype=np.int64)
     assert split_fields(text, ord(","), False, 1 << 20, places, data, ends, missing) == (2, FINE)
     assert bytes(data[0, ends[0, 1] : ends[0, 2]]) == b"4"
-
-
-def test_within_a_person_is_only_what_is_joined_by_the_id():
-    table = ibis.duckdb.connect().create_table("t", pa.table({"user": [1, 1, 2, 3], "age": [1, 2, 3, 4]}))
-    with pytest.raises(SourceError, match="pair different people"):
-        count(table.join(table.view(), "age").select("user", "age"), DOMAIN, ONE)
-    # Whole numbers are told apart, and the float is equal to both of them.
-    connection = ibis.duckdb.connect()
-    whole = connection.create_table("whole", pa.table({"user": [2**53, 2**53 + 1], "age": [1, 2]}))
-    rounded = connection.create_table("rounded", pa.table({"user": [2.0**53]}))
-    with pytest.raises(SourceError, match="pair different people"):
-        count(whole.join(rounded, "user"), DOMAIN, ONE)
-    small = connection.create_table("small", pa.table({"user": pa.array([1, 2], pa.int16())}))
-    assert count(whole.join(small, "user"), DOMAIN, ONE).counts.sum() == 0
 
 
 def test_rows_of_nobody_are_not_counted_through_ibis(tmp_path):

@@ -46,7 +46,7 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Duck | Remote
 
         frame = frame_of(source)
         if frame is None:
-            return open_table(source, unit, needed)
+            return open_table(source, needed)
         source = frame
     if (spark := sys.modules.get("pyspark.sql")) is not None and isinstance(source, spark.DataFrame):
         from dphist.sources.databases.spark import Spark

@@ -222,7 +222,7 @@ def expressions(folder: Path) -> Put:
         lambda t: t.filter(t.inside["score"] < 60.5),
         lambda t: t.mutate(age=(t.score.cast("float32") <= 60).ifelse(t.age, 99 - t.age)),
         lambda t: t.mutate(sex=(t.score >= -20).ifelse("F", "M")),
-        lambda t: t.drop("inside").distinct().filter((t.score > 60) | (t.age < 50)),
+        lambda t: t.drop("inside").filter((t.score > 60) | (t.age < 50)),
     ]
 
     number, path = itertools.count(), folder / "none"

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.model.unit import Unit
-from dphist.sources.databases.compared import compared_exactly
 from dphist.sources.databases.expressions import check_expression
 from dphist.sources.databases.lite import open_lite
 from dphist.sources.databases.missing import without_nan
@@ -32,9 +30,9 @@ def frame_of(table: Any) -> Any:
     return None
 
 
-def open_table(table: Any, unit: Unit, needed: Sequence[str] = ()) -> Duck | Remote:
+def open_table(table: Any, needed: Sequence[str] = ()) -> Duck | Remote:
     """An Ibis table in the words of the engine that holds it."""
-    check_expression(table, unit)
+    check_expression(table)
     backend = backend_of(table)
     name = getattr(backend, "name", "no engine")
     if name not in _TESTED:
@@ -45,12 +43,12 @@ def open_table(table: Any, unit: Unit, needed: Sequence[str] = ()) -> Duck | Rem
         )
     if name == "sqlite":
         _refuse_untyped(table, backend, needed)
-        return open_lite(compared_exactly(table, name), backend, needed)
+        return open_lite(table, backend, needed)
     if name == "postgres":
         from dphist.sources.databases.postgres import Postgres
 
-        return Postgres(compared_exactly(table, name))
-    table = compared_exactly(without_nan(table), name)
+        return Postgres(table)
+    table = without_nan(table)
     if name == "duckdb":
         return _duck(table, backend)
     from dphist.sources.databases import spark
@@ -63,10 +61,8 @@ def _refuse_untyped(table: Any, backend: Any, needed: Sequence[str]) -> None:
     import ibis.expr.operations as ops
 
     op = table.op()
-    # What is handed through without being named.
-    passed = set(table.columns) if op.find((ops.Distinct, ops.Union)) else set(needed)
     for base in op.find(ops.DatabaseTable):
-        named = {each.name for each in op.find(ops.Field) if each.rel == base} | passed
+        named = {each.name for each in op.find(ops.Field) if each.rel == base} | set(needed)
         sql = "SELECT name FROM pragma_table_xinfo(?, ?) WHERE type = ''"
         found = backend.con.execute(sql, (base.name, base.namespace.database or "main")).fetchall()
         for (name,) in found:
