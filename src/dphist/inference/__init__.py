@@ -2,6 +2,6 @@
 
 Nothing here spends or sees a count, so mechanisms and releases import it freely; it imports `model` and `kernels`. The
 files here are what all share: what a mechanism hands over (`estimate`), what was measured as nested totals
-(`measured`), errors and intervals that are theorems. Rooms: `predictive/`, calibrated intervals; `neighbours/`, counts
-read by what lies around them; `tables/`, tables of few attributes.
+(`measured`), errors and intervals that are theorems, counts read by what lies around them (`neighbours`). Rooms:
+`predictive/`, calibrated intervals; `tables/`, tables of few attributes.
 """
