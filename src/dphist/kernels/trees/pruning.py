@@ -38,62 +38,6 @@ def prune(
     return whole
 
 
-def quicksorted(values: FloatArray) -> IntArray:
-    """The places of values in rising order; equal ones in the order that releases of every version were made with.
-
-    Quicksort with the median of three as its pivot, and insertion for sixteen and fewer. Written out, because which of
-    two equal values comes first decides where a cut falls, and a release must replay as it was made.
-    """
-    found = np.argsort(values, kind="stable")
-    rising = values[found]
-    if not (rising[1:] == rising[:-1]).any():
-        return np.asarray(found, dtype=np.int64)
-    return np.array(_by_pivots(values.tolist()), dtype=np.int64)
-
-
-def _by_pivots(values: list[float]) -> list[int]:
-    # The values move with their places.
-    order, waiting = list(range(len(values))), [(0, len(values) - 1)]
-    while waiting:
-        low, high = waiting.pop()
-        while high - low >= 15:
-            middle = (low + high) >> 1
-            for one, other in ((low, middle), (middle, high), (low, middle)):
-                if values[other] < values[one]:
-                    values[one], values[other] = values[other], values[one]
-                    order[one], order[other] = order[other], order[one]
-            pivot = values[middle]
-            values[high], values[middle] = values[middle], values[high]
-            order[high], order[middle] = order[middle], order[high]
-            i, j = low, high - 1
-            while True:
-                while i < high and values[i] < pivot:
-                    i += 1
-                while j >= low and pivot < values[j]:
-                    j -= 1
-                if i >= j:
-                    break
-                values[i], values[j] = values[j], values[i]
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-            values[i], values[high] = values[high], values[i]
-            order[i], order[high] = order[high], order[i]
-            if high - i > i - low:
-                waiting.append((i + 1, high))
-                high = i - 1
-            else:
-                waiting.append((low, i - 1))
-                low = i + 1
-        for i in range(low + 1, high + 1):
-            value, moved, j = values[i], order[i], i
-            while j > low and value < values[j - 1]:
-                values[j], order[j] = values[j - 1], order[j - 1]
-                j -= 1
-            values[j], order[j] = value, moved
-    return order
-
-
 def mirror_threshold(scores: FloatArray) -> float:
     """Where to cut small positive scores, learned from the negative ones: the noise is symmetric.
 
@@ -104,7 +48,7 @@ def mirror_threshold(scores: FloatArray) -> float:
     """
     if scores.size < 16:
         return 0.0
-    q = scores[quicksorted(np.abs(scores))]
+    q = scores[np.argsort(np.abs(scores), kind="stable")]
     # Running sums one after the other, as a loop adds; the last that is below all before it says where to cut.
     running = np.cumsum(np.where(q > 0.0, q * q - 1.0, 1.0 - 2.0 * q * q))
     centred = np.cumsum(q) <= 2.5 * np.sqrt(np.cumsum(q * q))
