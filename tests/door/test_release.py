@@ -270,6 +270,21 @@ def test_what_a_newer_writer_adds_is_passed_over_and_another_format_is_refused(
         again.verify()
 
 
+def test_a_damaged_footer_is_told_by_its_fingerprint(release, tmp_path):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "out.parquet"
+    release.save(path)
+    table = pq.read_table(path)
+    told = dict(table.schema.metadata)
+    # A bit of a number, and the text is still a description.
+    told[b"dphist"] = told[b"dphist"].replace(b'"epsilon": "1/2"', b'"epsilon": "1/3"')
+    assert told != table.schema.metadata
+    pq.write_table(table.replace_schema_metadata(told), path)
+    with pytest.raises(ReleaseError, match="damaged"):
+        load(path)
+
+
 def test_a_description_that_was_tampered_with_is_refused_or_fails_verification(release, tmp_path):
     import pyarrow.parquet as pq
 

@@ -180,7 +180,7 @@ def test_publish_refuses_it_and_cannot_be_told_otherwise() -> None:
     doors = {
         path.relative_to(source).as_posix() for path in source.rglob("*.py") if "unproven" in path.read_text()
     }
-    assert doors == {"private/gate.py", "testing/gates.py", "audit/twin.py"}
+    assert doors == {"private/gate.py", "testing/gates.py", "audit/attack.py"}
 
 
 def test_a_copy_is_made_of_plain_values_only() -> None:

@@ -15,7 +15,6 @@ LEFT_OUT = {
     "Ledger.close": "ends what the other calls share",
     "testing.RecordingNoise": "stands behind the gate, which alone calls it, with numbers of its own",
     "audit.audit": "runs a mechanism tens of thousands of times",
-    "audit.audit_claim": "runs a mechanism tens of thousands of times",
     "testing.check_mechanism": "runs a mechanism hundreds of times",
 }
 # Records that only our own code fills in; they hold what they are given, and are read through what makes them.
