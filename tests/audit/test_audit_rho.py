@@ -97,7 +97,7 @@ class Leaky:
 
     mechanism: Residuals | Mixture
 
-    def estimate(self, data: Any) -> Estimate:
+    def estimate(self, data: Any) -> Any:
         data._noise = Half(data._noise_source().keystream)
         return self.mechanism.estimate(data)
 

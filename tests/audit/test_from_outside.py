@@ -50,7 +50,8 @@ def test_bounds_of_a_chance_are_wrong_as_rarely_as_they_say(chance, sign):
 def test_learning_can_err_but_the_bound_does_not():
     """Numbers that tell nothing refute nothing, whatever was learned of them."""
     rng = np.random.default_rng(1)
-    one, other = ([((), rng.normal(size=3)) for _ in range(400)] for _ in range(2))
+    one: list[attack.Run] = [((), rng.normal(size=3)) for _ in range(400)]
+    other: list[attack.Run] = [((), rng.normal(size=3)) for _ in range(400)]
     # Wrong in one of a thousand.
     assert attack._bound(one, other, 0.0, 1e-3) == 0
 

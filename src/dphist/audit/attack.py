@@ -214,8 +214,8 @@ def _bound(one: list[Run], other: list[Run], delta: float, alpha: float) -> floa
                 best, event = bound, (side, threshold)
     side, threshold = event
     sign = 1.0 - 2.0 * side
-    seen = (int((sign * each >= threshold).sum()) for each in (now[side], now[1 - side]))
-    return max(0.0, _log_ratio(*seen, now[0].size, delta, alpha))
+    often, seldom = (int((sign * each >= threshold).sum()) for each in (now[side], now[1 - side]))
+    return max(0.0, _log_ratio(often, seldom, now[0].size, delta, alpha))
 
 
 def _log_ratio(often: int, seldom: int, runs: int, delta: float, alpha: float) -> float:

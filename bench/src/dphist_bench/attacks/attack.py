@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.audit.attack import Report, share_of_doubt
 from dphist.audit.neighbours import Pair, worst_pairs
-from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
@@ -19,7 +19,7 @@ from dphist_bench.attacks.betting import next_batch
 from dphist_bench.attacks.evidence import FIRST_BATCH, Evidence, Runs
 from dphist_bench.attacks.twin import Finished, Stage, Tally
 
-Observe = Callable[[Estimate], NDArray[np.float64]]
+Observe = Callable[[Any], NDArray[np.float64]]
 
 
 def strongest(

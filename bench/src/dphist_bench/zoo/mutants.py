@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 
 from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.private.gate import PrivateCounts
 from dphist.private.noise import Keystream, Noise
@@ -114,7 +115,7 @@ class Mutant:
     inner: Mechanism
     fault: Fault
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Break one thing behind the gate, then go on as usual."""
         keystream = data._noise_source().keystream
         match self.fault:
@@ -142,7 +143,7 @@ class Quieter:
     inner: Mechanism
     factor: Fraction
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Make the noise smaller, then go on as usual."""
         data._noise = _Quiet(data._noise_source().keystream, self.factor)
         return self.inner.estimate(data)
