@@ -84,7 +84,7 @@ def test_a_release_outlives_the_rules_of_choosing(case, tmp_path, otherwise):
 
 def test_who_was_chosen_is_named_with_what_was_bought_before(tmp_path):
     plane, cube, parts = (CASES[case]().mechanism for case in ("plane", "cube", "parts"))
-    assert plane.look is None
+    assert plane.look == Look(total=Fraction(1, 256), blocks=Fraction(0), spread=Fraction(1, 128))
     assert show(plane.chosen) == "adaptivetree(estimator='averaged')"
     assert show(CASES["line"]().mechanism.chosen) == "adaptivetree(estimator='averaged')"
     assert cube.look == Look()

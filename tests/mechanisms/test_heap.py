@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +17,9 @@ from dphist.inference.estimate import CALIBRATED, Estimate
 from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.mechanisms import FPA, AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
+from dphist.mechanisms.choosing.heaps import find_heaps
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.pieces import OneApart
 from dphist.release.cube.moments import read_line
 from dphist.testing import check_mechanism, open_counts, run
@@ -263,3 +267,56 @@ def test_a_wall_is_asked_for_quantiles_as_the_line_that_it_is() -> None:
     assert [set(block.tolist()) for block in blocks] == [
         {float(last - 1)} for last in [*errors.blocks[1:].tolist(), 64]
     ]
+
+
+def test_auto_sets_a_wall_apart_and_the_release_says_so_and_can_be_verified(tmp_path) -> None:
+    release = dphist.publish(wall(), epsilon=1, workload="ranges")
+    assert isinstance(release.mechanism, Auto)
+    chosen = release.mechanism.chosen
+    assert isinstance(chosen, Heap)
+    assert (chosen.of, chosen.value) == ("hours", 11)
+    assert "one value of hours" in release.mechanism.why
+    assert release.transcript.spent() == 1
+    release.save(tmp_path / "wall.parquet")
+    back = dphist.load(tmp_path / "wall.parquet")
+    back.verify()
+    workload = Workload.random(release.domain, 50, seed=4)
+    one, other = release.answer(workload), back.answer(workload)
+    assert one.low.tolist() == other.low.tolist()
+    assert one.high.tolist() == other.high.tolist()
+    assert "one value of hours" in one.details
+    assert from_json(to_json(release.mechanism)) == release.mechanism
+    back_again = parse(show(release.mechanism, filled=True))
+    assert isinstance(back_again, Auto)
+    assert back_again.chosen == chosen
+
+
+@pytest.mark.parametrize("workload", ["ranges", None])
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "1/2"}])
+def test_a_wall_is_found_whatever_is_announced_and_in_either_currency(workload, budget) -> None:
+    told = {} if workload is None else {"workload": workload}
+    release = dphist.publish(wall(10_000, side=80), **budget, **told)
+    assert isinstance(release.mechanism, Auto)
+    assert isinstance(release.mechanism.chosen, Heap)
+    release.verify()
+
+
+def test_nothing_is_set_apart_where_no_value_stands_out_or_records_are_few() -> None:
+    level = Histogram(wall().domain, np.full((40, 40), 10))
+    for data in (level, wall(200)):
+        release = dphist.publish(data, epsilon=1, workload="ranges")
+        assert isinstance(release.mechanism, Auto)
+        assert isinstance(release.mechanism.chosen, AdaptiveTree)
+
+
+def test_the_top_of_a_hill_is_no_wall_and_every_question_costs_what_it_is_said_to() -> None:
+    price, hill, one = Fraction(1, 32), np.ones((40, 40), dtype=np.int64), np.ones((40, 40), dtype=np.int64)
+    hill[:, 20:23], one[:, 20] = 50, 100
+    for counts, found, spent in (
+        (hill, (), price + price / 2),
+        (one, ((1, 20),), price + price / 2 + price),
+    ):
+        total = float(counts.sum())
+        heaps, rest = find_heaps(open_counts(counts, 100, seed=1), total, total, price)
+        assert heaps == found
+        assert rest.unit_scale == 1 / (100 * (1 - spent))

@@ -91,6 +91,8 @@ class Auto:
             seen, data = look.at(data)
         mechanism, reason = self.chosen, None
         if mechanism is None:
+            if look is not None:
+                look, seen, data = rule.look_on(self._request(data), look, seen)
             mechanism, reason = self.choose(data, seen)
         estimate = mechanism.estimate(data)
         named = replace(self, look=look, chosen=made_by(mechanism, estimate))
@@ -122,7 +124,7 @@ class Auto:
         return rule.choose(self._request(data), seen or Glimpse())
 
     def _request(self, data: PrivateCounts) -> Request:
-        return Request(data, self.workload, self.guaranteed)
+        return Request(data, self.workload, self.guaranteed, again=Auto(workload=self.workload))
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
         """Whether tables of few attributes are published rather than every cell: public facts decide."""

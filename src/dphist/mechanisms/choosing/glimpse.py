@@ -5,13 +5,16 @@ attribute say nearly all, and whatever is spent on the rest measures noise. Evid
 is cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are set beside
 what chance alone would make of their margins.
 
-Private because it is measurements, each with its own share of the right: a total, and disjoint blocks.
+Of a plane it is seen whether one value has a large part of the records (`heaps`).
+
+Private because it is measurements, each with its own share of the right: a total, and disjoint blocks, or what lies in
+cells up to a height.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -19,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
+from dphist.mechanisms.choosing.heaps import find_heaps, tall_from
 from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
-from dphist.private.queries import Totals
+from dphist.private.queries import Heights, Totals
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 
@@ -43,10 +47,14 @@ class Glimpse:
     Args:
         records: About how many there are.
         dependence: How far attributes depend on each other, from 0, not at all, to 1; None if nobody looked.
+        spread: How many records there are but for tall cells, about; None if nobody looked.
+        heaps: Attributes and their values on which records heap up; none also if nobody looked.
     """
 
     records: float | None = None
     dependence: float | None = None
+    spread: float | None = None
+    heaps: tuple[tuple[int, int], ...] = ()
 
 
 @checked
@@ -57,6 +65,9 @@ class Look:
     Args:
         total: The share of the right that buys a noisy total.
         blocks: The share that buys the coarse cube; it is left out if that is 0.
+        spread: The share of what is left then that buys how many records there are but for tall cells.
+        heap: The share of what is left then that buys on which value of an attribute these heap up; after each that is
+            found the same once more.
 
     Example:
         >>> from dphist.testing import open_counts
@@ -67,10 +78,14 @@ class Look:
 
     total: Fraction = TOTAL
     blocks: Fraction = BLOCKS
+    spread: Fraction = Fraction(0)
+    heap: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if not (0 < self.total < 1 and 0 <= self.blocks < 1 - self.total):
             raise MechanismError("look: the shares of total and blocks must lie above 0 and leave something")
+        if not 0 <= self.spread < 1 or not 0 <= self.heap < 1 or (self.heap and not self.spread):
+            raise MechanismError("look: spread must be a share below 1, and so must heap, which follows it")
 
     def at(self, data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
         """Look, and give back what is left of the right."""
@@ -79,7 +94,21 @@ class Look:
         noisy = first.measure(Totals())
         # A total lost in its noise may be as large as the noise.
         records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
-        return Glimpse(records, _dependence_of(second[0], records) if second else None), rest
+        seen = Glimpse(records, _dependence_of(second[0], records) if second else None)
+        if self.spread:
+            seen, rest = self.lower(rest, seen)
+        return self.heaped(rest, seen) if self.heap else (seen, rest)
+
+    def lower(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
+        """See how many records there are but for tall cells, once they were counted."""
+        first, rest = data.split(self.spread, 1 - self.spread)
+        query = Heights(tall_from(seen.records or 0.0))
+        return replace(seen, spread=float(first.measure(query).values.sum())), rest
+
+    def heaped(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
+        """See on which values of attributes these heap up, then."""
+        heaps, rest = find_heaps(data, seen.records or 0.0, seen.spread or 0.0, self.heap)
+        return replace(seen, heaps=heaps), rest
 
     def count(self, data: PrivateRecords) -> PrivateRecords:
         """Count records of very many columns, and give back what is left of the right."""

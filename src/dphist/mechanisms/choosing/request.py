@@ -46,6 +46,7 @@ class Request:
         data: The right.
         workload: What will be asked, where the right was not told.
         guaranteed: Whether guaranteed intervals should be narrow.
+        again: Who chooses for pieces of it.
 
     Example:
         >>> from dphist.testing import open_counts
@@ -56,6 +57,7 @@ class Request:
     data: PrivateCounts
     workload: Kind | None = None
     guaranteed: bool = False
+    again: Mechanism | None = None
 
     @cached_property
     def kind(self) -> Kind | None:
@@ -116,6 +118,18 @@ class Request:
     def small(self) -> bool:
         """Whether forecasts of tables and looks at the cube take no time to speak of."""
         return self.data.size <= _LARGEST_SHRUNK
+
+    @property
+    def heaped(self) -> bool:
+        """Whether a tree would serve a space, of which one value may have a large part of the records."""
+        able = (
+            self.again is not None
+            and self.space
+            and not self.guaranteed
+            and self.data.parts == 1
+            and self.data.size <= LARGEST_TABULAR
+        )
+        return able and not self.why_cells and self.nearly_exact is None
 
     @cached_property
     def tabular(self) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dphist.inference.tables.measured import Axes
+from dphist.mechanisms.choosing import heaps
 from dphist.mechanisms.choosing.asked import in_words
 from dphist.mechanisms.choosing.forecast import Known
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
@@ -32,10 +33,13 @@ from dphist.mechanisms.choosing.words import (
 )
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.phrases import UNPAIRED
+from dphist.private.gate import PrivateCounts
 
 # Residuals of announced tables must be expected to be off by so much less than whole tables are, of which more is
 # inferred: pairs of eight attributes of three values have 0.66 of their noise so, of drawn cubes 0.95 on average.
 _RESIDUALS = 0.93
+# What a total costs that says whether heaps are worth looking for.
+_COUNT = Fraction(1, 256)
 
 
 def first_look(request: Request) -> Look | None:
@@ -47,6 +51,8 @@ def first_look(request: Request) -> Look | None:
     Returns:
         What is asked, and for how much; None where nothing would be chosen otherwise.
     """
+    if request.heaped:
+        return Look(total=_COUNT, blocks=Fraction(0))
     if request.brief:
         return Look(blocks=Fraction(0))
     tables = request.tabular and request.small and not request.guaranteed and not request.along
@@ -59,6 +65,29 @@ def first_look(request: Request) -> Look | None:
     return Look(blocks=Fraction(0)) if request.hides else Look()
 
 
+def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse, PrivateCounts]:
+    """See on which values records heap up, where what was seen says that it is worth it.
+
+    Args:
+        request: What was announced about what is left of the right.
+        look: What was asked so far.
+        seen: What that showed.
+
+    Returns:
+        All that was asked, what it showed, and what is left of the right.
+    """
+    data = request.data
+    if not request.heaped or (seen.records or 0.0) < heaps.MANY * float(data.unit_scale):
+        return look, seen, data
+    look = replace(look, spread=heaps.SPREAD)
+    seen, data = look.lower(data, seen)
+    share = heaps.price(data, seen.spread or 0.0)
+    if not share:
+        return look, seen, data
+    look = replace(look, heap=share)
+    return look, *look.heaped(data, seen)
+
+
 def choose(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     """Say which mechanism fits, and why, from public facts and, where that was paid for, what was seen.
 
@@ -69,8 +98,28 @@ def choose(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     Returns:
         The mechanism, and why.
     """
+    if seen.heaps and request.again is not None:
+        return _set_apart(request.data, request.again, seen.heaps)
     mechanism, reason = _fitting(request, seen)
     return _fixed(request, mechanism, reason) if request.guaranteed else (mechanism, reason)
+
+
+def _set_apart(
+    data: PrivateCounts, inner: Mechanism, found: tuple[tuple[int, int], ...]
+) -> tuple[Mechanism, str]:
+    """Publish values by themselves and the others beside them; and why."""
+    from dphist.mechanisms.heap import Heap
+
+    assert data.domain is not None  # noqa: S101 -- spaces have one
+    mechanism = inner
+    for axis, value in reversed(found):
+        mechanism = Heap(of=data.domain.names[axis], value=value, inner=mechanism)
+    names = " and of ".join(data.domain.names[axis] for axis, _ in found)
+    return (
+        mechanism,
+        f"one value of {names} has a large part of the records, so it is published by itself and the others beside it "
+        "(heap), each as is best there",
+    )
 
 
 def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
