@@ -36,6 +36,7 @@ QUICK = {
     "sums": ("", ["held at 95 %", "times better", "at most 4 ×"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "as printed"]),
     "five": ("", ["three-way", "single attributes", "laplace"]),
+    "replicates": ("--sort line", ["ten largest", "sums: long"]),
     "rare": ("", ["x8: 7", "mean width"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "discover": ("", ["plain GROUP BY page", "pages a reader"]),

@@ -86,6 +86,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "coverage": "how often intervals hold the truth and how wide they are, case by case; with --page, a page",
         "tables": "how often intervals hold in each table of one and two attributes, and in each cell; --data",
         "doors": "how often intervals hold wherever they are printed: means, quantiles, groups, wide tables, measures",
+        "replicates": "intervals from 80 replicates in plain SQL: how often they hold, how wide beside our own",
         "rare": "how often the interval of a value that seven people have holds them, over a hundred releases",
         "forecasts": "what `dphist plan` says beside the error measured: visits, vectors, with --data the census cube",
         "currencies": "the same questions under ε, (ε, δ) and ρ: exact errors of unbiased answers",
