@@ -280,6 +280,13 @@ def test_whole_counts_are_the_nearest_and_hold_what_is_published():
     assert high.tolist() == [3.0, 3.0, 1.0, 7.0, 14.0]
 
 
+def test_of_two_counts_as_far_the_upper_one_goes_whatever_their_shares_are_rounded_to():
+    published, deviation = np.repeat(np.arange(2.0, 60.0), 50), np.tile(np.linspace(0.3, 1.0, 50), 58)
+    low, high = likeliest_counts(published, deviation, stats.norm.ppf(0.9), 0.8)
+    # Around a whole count rows are even, or one longer below.
+    assert set(np.unique((published - low) - (high - published))) == {0.0, 1.0}
+
+
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.99])
 def test_likeliest_counts_are_the_fewest_that_hold_enough(confidence):
     """Every row of whole counts is tried: none with fewer holds as much, and one more would not be needed."""

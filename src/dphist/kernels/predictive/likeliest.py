@@ -42,10 +42,11 @@ def likeliest_counts(
     spare = np.zeros(published.shape)
     spare[at] = below(last[at] + 0.5) - below(first[at] - 0.5) - confidence
     while at.size:
-        top = below(last[at] + 0.5) - below(last[at] - 0.5)
-        bottom = below(first[at] + 0.5) - below(first[at] - 0.5)
-        from_above = (last[at] > nearest[at]) & ((top <= bottom) | (first[at] >= nearest[at]))
-        share = np.where(from_above, top, bottom)
+        # The farther, the less likely; of two as far the upper one goes, whatever rounding makes of their shares.
+        farther = last[at] - published[at] >= published[at] - first[at]
+        from_above = (last[at] > nearest[at]) & (farther | (first[at] >= nearest[at]))
+        edge = np.where(from_above, last[at], first[at])
+        share = below(edge + 0.5) - below(edge - 0.5)
         go = share <= spare[at]
         at, from_above, share = at[go], from_above[go], share[go]
         last[at] -= from_above
