@@ -83,7 +83,7 @@ class Auto:
     look: Look | None = field(default=None, compare=False)
     chosen: Mechanism | None = field(default=None, compare=False)
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Choose, then let the chosen mechanism use the right, or what a first look has left of it."""
         seen = Glimpse()
         look = rule.first_look(self._request(data)) if self.chosen is None else self.look

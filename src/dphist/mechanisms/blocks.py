@@ -18,6 +18,7 @@ from dphist.inference.estimate import (
 )
 from dphist.inference.linear.groups import BucketNoise, CellBound
 from dphist.inference.measured import MeasuredTree
+from dphist.inference.tables.published import TableEstimate, in_cells
 from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
@@ -97,7 +98,7 @@ class Blocks:
         if not isinstance(self.inner, Mechanism):
             raise MechanismError("blocks: inner must be a mechanism")
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Find the structure, estimate on it, spread back."""
         if self.order is None and self.group is None:
             found = self.inner.estimate(data)
@@ -119,7 +120,7 @@ class Blocks:
             seek, rest = data.split(self.group.share, 1 - self.group.share)
             starts = self.group.buckets(seek, (rest.unit_scale,), ())
             labels = _labels(starts, data.size)
-        coarse = self.inner.estimate(rest.coarsen(labels, starts.size))
+        coarse = in_cells(self.inner.estimate(rest.coarsen(labels, starts.size)))
         sizes = np.bincount(labels, minlength=starts.size)
         counts = self._finish((coarse.counts.reshape(-1) / sizes)[labels].reshape(shape))
         errors = _grouped(coarse.errors, labels, sizes, shape)
@@ -141,7 +142,7 @@ class Blocks:
         return Estimate(self._finish(estimate.counts.reshape(shape)), errors, _note(starts.size))
 
     def _reordered(self, rest: PrivateCounts, order: IntArray, shape: tuple[int, ...]) -> Estimate:
-        inside = self.inner.estimate(rest.arrange(order))
+        inside = in_cells(self.inner.estimate(rest.arrange(order)))
         counts = np.empty(order.size)
         counts[order] = inside.counts.reshape(-1)
         place = np.empty(order.size, dtype=np.int64)
@@ -149,7 +150,7 @@ class Blocks:
         errors = _grouped(inside.errors, place, np.ones(order.size, dtype=np.int64), shape)
         return Estimate(self._finish(counts.reshape(shape)), errors, made_by=self._named(inside))
 
-    def _named(self, inside: Estimate) -> Blocks | None:
+    def _named(self, inside: Estimate | TableEstimate) -> Blocks | None:
         """The same with what the inner mechanism chose, if it did."""
         return None if inside.made_by is None else replace(self, inner=made_by(self.inner, inside))
 

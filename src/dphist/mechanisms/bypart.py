@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 from dphist.errors import InputError, MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.pieces import part_errors
+from dphist.inference.tables.published import in_cells
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -36,7 +37,7 @@ class InPieces:
     def put_together(self, pieces: Pieces, rights: Sequence[PrivateCounts]) -> Estimate:
         """Run the pieces in order and put them together."""
         runs = self.runs(len(rights))
-        estimates = [run.estimate(right) for run, right in zip(runs, rights, strict=True)]
+        estimates = [in_cells(run.estimate(right)) for run, right in zip(runs, rights, strict=True)]
         counts = pieces.joined([estimate.counts for estimate in estimates])
         made_by = self.named([each.made_by for each in estimates])
         return Estimate(counts, part_errors(pieces, estimates), made_by=made_by)

@@ -8,6 +8,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
+from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.bypart import InPieces, Kind
 from dphist.mechanisms.options import Large, checked
@@ -49,7 +50,7 @@ class Heap(InPieces):
     inner: Mechanism = field(default_factory=Laplace)
     each: tuple[Mechanism, ...] = field(default=(), compare=False)
 
-    def estimate(self, data: PrivateCounts) -> Estimate:
+    def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Run both pieces and put them together."""
         domain = data.domain
         if domain is None or data.labels is not None:

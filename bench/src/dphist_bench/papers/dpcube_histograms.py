@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate
+from dphist.inference.tables.published import in_cells
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.dpcube import DPCube
 from dphist.mechanisms.protocol import Mechanism
@@ -142,7 +143,7 @@ class Tuning:
             mechanism = DPCube(cells_share=Fraction(1, 4), threshold=threshold, estimator="uniform")
             # What chooses its own threshold is the same all along the axis.
             places = _THRESHOLDS if case.x is None else (case.x,)
-        estimate = run(mechanism, histogram, case.epsilon)
+        estimate = in_cells(run(mechanism, histogram, case.epsilon))
         workload, truth = asked(PLANE, None, setting)
         error = float(np.abs(workload.answer(estimate.counts) - truth).mean())
         for x in places:

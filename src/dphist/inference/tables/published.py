@@ -110,6 +110,13 @@ class TableEstimate:
         return np.asarray(self.total * self.model.table(every), dtype=np.float64)
 
 
+def in_cells(found: Estimate | TableEstimate) -> Estimate:
+    """The same with a number for every cell, guessed where only tables say something."""
+    if isinstance(found, Estimate):
+        return found
+    return Estimate(found.counts, found.errors, found.note, found.made_by)
+
+
 def with_cube(found: TableEstimate, shape: Sequence[int]) -> Estimate | TableEstimate:
     """Tables over a product that can be written out, with a guess of all its cells: raked where they have no model.
 
