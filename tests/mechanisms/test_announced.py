@@ -97,9 +97,9 @@ def test_what_is_left_to_chance_is_closer_than_noise_and_has_bounds_that_hold():
     error, held = np.zeros(2), np.zeros(2)
     for seed in range(8):
         for place, each in enumerate((mechanism, measured)):
-            found = run(each, counts, epsilon="0.1", seed=seed)
-            values = np.asarray(PAIRS_ASKED.answer(found.counts), dtype=float)
-            bounds = found.errors.interval(PAIRS_ASKED, values, 0.95)
+            made = run(each, counts, epsilon="0.1", seed=seed)
+            values = np.asarray(PAIRS_ASKED.answer(made.counts), dtype=float)
+            bounds = made.errors.interval(PAIRS_ASKED, values, 0.95)
             error[place] += np.mean((values - truth) ** 2)
             held[place] += np.mean((bounds.low <= truth) & (truth <= bounds.high)) / 8
     assert error[0] < 0.3 * error[1]

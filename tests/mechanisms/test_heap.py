@@ -186,7 +186,9 @@ def test_the_audit_finds_nothing_in_a_plane_with_a_wall() -> None:
 
 
 def pieces_of(*each: Mechanism, seed: int = 3) -> Estimate:
-    return run(Heap(of="hours", value=11, inner=Laplace(), each=each), wall(side=24), "1/2", seed=seed)
+    found = run(Heap(of="hours", value=11, inner=Laplace(), each=each), wall(side=24), "1/2", seed=seed)
+    assert isinstance(found, Estimate)
+    return found
 
 
 def test_pieces_whose_noise_has_a_known_law_do_not_lean() -> None:
