@@ -56,7 +56,7 @@ MODELS: dict[str, Any] = {
     "pieces": PieceNoise((4,), np.array([0, 0, 1, 1]), np.array([1.5, 2.0])),
     "tree": TreeNoise(TREE, fixed=True),
     "groups": BucketNoise(IndependentNoise(LAW), np.array([1, 3])),
-    "predictive": PredictiveErrors(MeasuredCells(np.array([3, -1, 0, 8]), LAW, (9.0, 2.0)), np.arange(4.0)),
+    "predictive": PredictiveErrors(MeasuredCells(np.array([3, -1, 0, 8]), LAW), np.arange(4.0)),
 }
 
 
@@ -128,7 +128,6 @@ WRONG: dict[str, list[Any]] = {
         (("inner",), {"model": "groups"}),
     ],
     "predictive": [
-        (("measured", "total"), [1.0, 0.0]),
         (("measured", "cells"), np.arange(3)),
         (("counts",), "published"),
     ],

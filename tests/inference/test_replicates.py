@@ -132,7 +132,7 @@ LAWS = {
     "predictive": (LINE, PredictiveErrors(MeasuredBlocks(TREE), law=GIVEN)),
     "predictive, cells": (
         LINE,
-        PredictiveErrors(MeasuredCells(COUNTS.astype(int), LAW, (80.0, 900.0)), COUNTS),
+        PredictiveErrors(MeasuredCells(COUNTS.astype(int), LAW), COUNTS),
     ),
     "parts": (
         PLANE,

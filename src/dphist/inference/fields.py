@@ -335,7 +335,6 @@ def _write_measured(
     return {
         "cells": store.put(measured.values.reshape(-1)),
         "law": _write_law(measured.law, store, place, model),
-        "total": None if measured.total is None else list(measured.total),
     }
 
 
@@ -345,11 +344,8 @@ def _read_measured(told: Any, store: Store, place: Place, made: Made) -> Measure
         if tree.shape != place.shape or type(told["near"]) is not bool or type(told["levels"]) is not int:
             raise ValueError("not a tree of these cells")
         return MeasuredBlocks(tree, told["near"], told["levels"])
-    total = None if told["total"] is None else tuple(map(float, told["total"]))
-    if total is not None and (len(total) != 2 or not (math.isfinite(total[0]) and 0 < total[1] < math.inf)):
-        raise ValueError("not a total with its variance")
     values = store.get(told["cells"]).reshape(place.shape)
-    return MeasuredCells(values, _read_law(told["law"], store, place, made), total)
+    return MeasuredCells(values, _read_law(told["law"], store, place, made))
 
 
 _OF_LAW = ("lean", "slope", "rest", "uneven", "caution")

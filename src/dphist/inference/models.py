@@ -296,7 +296,6 @@ KINDS: dict[str, Kind] = {
             "measured": MEASURED,
             "counts": COUNTS,
             "pruned": FLAG,
-            "divided": FLAG,
             "law": PREDICTIVE,
             "departures": optional(FLOATS),
         },

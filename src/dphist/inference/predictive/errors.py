@@ -73,17 +73,15 @@ class Measurements(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MeasuredCells:
-    """Cells that were measured one by one with noise of one law, and perhaps their total before.
+    """Cells that were measured one by one with noise of one law.
 
     Args:
         values: The noisy cells, an axis an attribute.
         law: Of the noise in each.
-        total: A noisy total with its variance, if one was measured.
     """
 
     values: NDArray[Any]
     law: NoiseLaw
-    total: tuple[float, float] | None = None
 
     @property
     def _variance(self) -> float:
@@ -93,7 +91,7 @@ class MeasuredCells:
     @cached_property
     def halved(self) -> Halved:
         """A grid of cells, halved."""
-        return Halved.of_cells(self.values, self._variance, self.total)
+        return Halved.of_cells(self.values, self._variance)
 
     @cached_property
     def learned(self) -> Learned:
@@ -101,7 +99,7 @@ class MeasuredCells:
         # Loaded here, and below: who asks a file learns nothing.
         from dphist.inference.predictive.learning import learned_of_cells
 
-        return learned_of_cells(self.values, self._variance, self.total)
+        return learned_of_cells(self.values, self._variance)
 
     @cached_property
     def theorem(self) -> Theorem:
@@ -158,8 +156,6 @@ class PredictiveErrors:
         measured: What was measured.
         counts: The published cells, where sums of many of them may be biased: they were inferred one by one, or pruned.
         pruned: Whether they come of a tree whose splits and boxes were pruned.
-        divided: Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures
-            from it are then set beside what is unknown there as well.
         law: The law; learned when first asked for if not given.
         departures: How far published sums of blocks of 1, 2, 4 … cells are from the noisy ones; as the law.
     """
@@ -167,7 +163,6 @@ class PredictiveErrors:
     measured: Measurements
     counts: FloatArray | None = None
     pruned: bool = False
-    divided: bool = False
     law: Law | None = None
     departures: FloatArray | None = None
 
@@ -184,7 +179,7 @@ class PredictiveErrors:
     def _departures(self) -> FloatArray | None:
         if self.law is not None or self.counts is None:
             return self.departures
-        return self.measured.learned.departures(self.counts, _INSIDE if self.divided else 0.0)
+        return self.measured.learned.departures(self.counts)
 
     @cached_property
     def blocks(self) -> IntArray | None:
@@ -247,9 +242,7 @@ class PredictiveErrors:
         """Plain least squares, none negative, where what is published departs from it too far."""
         if self._law.halved.deviations < _ENOUGH:
             return summed
-        _, _, inner, plain, noise = self._law.ask(low, high, starts)
-        if self.divided:
-            noise = noise + _INSIDE * inner
+        plain, noise = self._law.ask(low, high, starts)[3:]
         departs = (plain - summed) ** 2 > _FAR * noise
         return np.where((cells > 1.0) & (departs | self._biased(cells)), np.maximum(plain, 0.0), summed)
 

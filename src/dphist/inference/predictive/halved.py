@@ -51,17 +51,13 @@ class Halved:
         return cls(tuple(tree.shape), *nodes)
 
     @classmethod
-    def of_cells(
-        cls, noisy: NDArray[Any], variance: float, total: tuple[float, float] | None = None
-    ) -> Halved:
-        """Halve a grid of noisy cells that all carry noise of the same variance; perhaps a total with its own."""
+    def of_cells(cls, noisy: NDArray[Any], variance: float) -> Halved:
+        """Halve a grid of noisy cells that all carry noise of the same variance."""
         left, low, high, cell = halve_cells(np.array(noisy.shape, dtype=np.int64))
         leaves = cell >= 0
         value = np.zeros(cell.size)
         value[leaves] = noisy.reshape(-1)[cell[leaves]]
         known = np.where(leaves, variance, np.inf)
-        if total is not None:
-            value[0], known[0] = total
         size = np.prod((high - low).astype(np.float64), axis=1)
         return cls(tuple(noisy.shape), left, low, high, size, value, known)
 

@@ -34,8 +34,6 @@ LEAST_CAUTION = 1.1
 # A tree that stopped early taught the prior little: the least caution grows with one over the root of how many
 # deviations of its noise the total is.
 _LITTLE_LEARNED = 1.5
-# The same where cells were measured one by one, and a total beside them.
-_TOLD_OF_FEW = 3.0
 # How much of what the law claims to know beyond plain least squares is not believed, on a line. Errors of a learned
 # prior are shared by all splits it was applied to, so they add up over long ranges, which no variance of splits
 # shows. On 23 made-up lines (92 cases, 12 draws) 1 then fell below 0.93 for ranges and none for lists; 2 and 4 before.
@@ -91,17 +89,13 @@ class Learned:
         of_size = self.ways[:, NEAR + 1 :].sum(axis=1)
         return float(of_size[size_classes(tree.size[tree.splits])].mean()) if tree.splits.size else 1.0
 
-    def departures(self, cells: NDArray[Any], inside: float = 0.0) -> FloatArray:
-        """How far other cells' sums are from the noisy ones: mean squares over noise, for boxes of 1, 2, 4 … cells.
-
-        What is unknown inside leaves counts ``inside`` times as noise.
-        """
+    def departures(self, cells: NDArray[Any]) -> FloatArray:
+        """How far other cells' sums are from the noisy ones: mean squares over noise, for boxes of 1, 2, 4 … cells."""
         low, high = self.trials
         sums = box_sums(
             np.ascontiguousarray(cells, dtype=np.float64).reshape(self.law.halved.shape), low, high
         )
-        noise = self.tried.noise + inside * self.tried.inner
-        return _averaged((sums - self.tried.plain) ** 2 / noise, self.starts)
+        return _averaged((sums - self.tried.plain) ** 2 / self.tried.noise, self.starts)
 
 
 def learned_of_tree(tree: MeasuredTree, *, near: bool = False) -> Learned:
@@ -126,23 +120,17 @@ def learned_of_tree(tree: MeasuredTree, *, near: bool = False) -> Learned:
     )
 
 
-def learned_of_cells(
-    noisy: NDArray[Any], variance: float, total: tuple[float, float] | None = None
-) -> Learned:
-    """Learn from noisy cells that all carry noise of the same variance, and perhaps a total with its own.
+def learned_of_cells(noisy: NDArray[Any], variance: float) -> Learned:
+    """Learn from noisy cells that all carry noise of the same variance.
 
     Args:
         noisy: The cells.
         variance: Of the noise in each.
-        total: A noisy total with its variance.
 
     Returns:
         The law, and what it was learned from.
     """
-    halved = Halved.of_cells(noisy, variance, total)
-    # A total is asked for where there are few records: cells then teach little of how it divides.
-    little = 0.0 if total is None else _TOLD_OF_FEW / math.sqrt(halved.deviations)
-    return _learned(halved, LEAST_CAUTION * (1.0 + little), doubt=_DOUBT, doubted_from=_LONG_SUM)
+    return _learned(Halved.of_cells(noisy, variance), LEAST_CAUTION, doubt=_DOUBT, doubted_from=_LONG_SUM)
 
 
 def _learned(
