@@ -12,7 +12,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
-from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence, TopExcess
+from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence
 from dphist.private.queries.tables import TableTotals
 from dphist.private.questions import Layout
 from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
@@ -108,28 +108,11 @@ def test_one_record_moves_the_strongest_pairs_together():
     layout = Layout((2, 2, 2))
     pairs = ((0, 1), (0, 2), (1, 2))
     for top in (1, 2, 3):
-        for asked in (TopDependence(pairs, top), TopExcess(pairs, (5, 5, 5), top)):
-            before, after = (int(asked.answer(each.reshape(-1), layout)[0]) for each in (same, other))
-            assert after - before == 3 * top
-            assert 3 * asked.scales(layout) == 4 * (after - before)
+        asked = TopDependence(pairs, top)
+        before, after = (int(asked.answer(each.reshape(-1), layout)[0]) for each in (same, other))
+        assert after - before == 3 * top
+        assert 3 * asked.scales(layout) == 4 * (after - before)
     with pytest.raises(MechanismError, match="top"):
         TopDependence(((0, 1),), 2)
     with pytest.raises(MechanismError, match="pairs"):
         TopDependence(((0,),), 1)
-
-
-def test_a_pair_stands_out_by_what_it_has_beyond_what_was_expected():
-    """The first two of three attributes always agree; the last two agree a little more often than by chance."""
-    counts = np.zeros((2, 2, 2), dtype=np.int64)
-    counts[0, 0], counts[1, 1] = (30, 20), (20, 30)
-    layout, pairs = Layout((2, 2, 2)), ((0, 1), (0, 2), (1, 2))
-    for expected, found in (((0, 0, 0), 100), ((95, 5, 8), 15), ((100, 40, 40), 0)):
-        assert TopExcess(pairs, expected, 1).answer(counts.reshape(-1), layout).tolist() == [found]
-    wrong: list[tuple[int, ...]] = [(1, 2), (1, 2, -1), (1, 2, 2**61)]
-    for each in wrong:
-        with pytest.raises(MechanismError, match="expected"):
-            TopExcess(pairs, each, 1)
-    with pytest.raises(MechanismError, match="top"):
-        TopExcess(pairs, (0, 0, 0), 4)
-    with pytest.raises(MechanismError, match="pairs"):
-        TopExcess(((0,),), (0,), 1)

@@ -96,50 +96,6 @@ class TopDependence:
         return self.scales(layout) ** 2
 
 
-@proven
-@dataclass(frozen=True)
-class TopExcess:
-    """How far the pairs that stand out most are from independence beyond what is expected, added up over so many.
-
-    Each pair's distance Σ |x − x_a x_b ÷ n|, rounded down, moves by at most 4 in one step (`Dependence`), and so does
-    what is left of it after a public number was taken off, below zero too. As with `TopDependence`, the sum of the k
-    largest is the largest of all sums of k, each of which moves by at most 4k: the scale is 4k, the variance 16k².
-
-    Sampling makes pairs of many values look dependent; without what it is expected to make, a pair of few values that
-    do depend on each other stands out.
-
-    Args:
-        tables: The pairs, each by its two axes, ascending.
-        expected: What is taken off each.
-        top: How many of them are added up.
-    """
-
-    tables: tuple[Axes, ...]
-    expected: tuple[int, ...]
-    top: int
-    of_counts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_pairs(self.tables)
-        if len(self.expected) != len(self.tables) or not all(0 <= each < 2**61 for each in self.expected):
-            raise MechanismError("expected: give a whole number for each pair, from 0 to 2⁶¹")
-        _check_top(self.top, self.tables)
-
-    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
-        """Count every pair, compare it with the product of its margins, and add up the largest excesses."""
-        apart = _apart(counts, layout, self.tables)
-        found = sorted((one - less for one, less in zip(apart, self.expected, strict=True)), reverse=True)
-        return _cut(sum(found[: self.top]))
-
-    def scales(self, layout: Layout) -> Fraction:
-        """Four for each pair that is added up."""
-        return _together(layout, self.tables, self.top)
-
-    def variances(self, layout: Layout) -> Fraction:
-        """The same, squared: there is one answer."""
-        return self.scales(layout) ** 2
-
-
 def _check_pairs(tables: tuple[Axes, ...]) -> None:
     check_axes(tables)
     if any(len(axes) != 2 for axes in tables):
