@@ -59,8 +59,7 @@ _NOTHING = 1.0 / 3.0
 _SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
 # How much it counts to be worse than single columns alone, or plain tables, beside being worse than the better way.
 _ABOVE = 5.0
-# Shares that a look may cost, and trying some pairs out.
-LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
+# Shares that trying some pairs out may cost.
 _TRIALS = (Fraction(1, 50), Fraction(1, 25), Fraction(2, 25), Fraction(3, 25))
 # How much more noise a pair has beside its columns than by itself, in a trial, where columns are uneven.
 _COLUMNS_TOO = 1.5
@@ -251,17 +250,6 @@ class Outlook:
         each = [self.shown(pairs, [many / UNEVEN * one for one in precisions]) for many in _SQUARES]
         mean, variance = (np.stack(both) for both in zip(*each, strict=True))
         return mean, variance
-
-    def look(self) -> Fraction:
-        """The share of the budget that a look at dependence is worth: none, if nothing would be done otherwise."""
-        lost, found, least = self.lost(self._ways), Fraction(0), float(self.losses().min())
-        for share in LOOKS:
-            doubt = 2.0 * self.law.deviation_of(float(share)) / self.total
-            each = self.preview(self.sizes, np.full(self.sizes.size, doubt**2), lost)
-            each += 0.5 * self.law.exponent * float(share)
-            if each < least:
-                found, least = share, each
-        return found
 
     def trial(self, pairs: Sequence[Axes]) -> tuple[Fraction, float]:
         """The share that it is worth to try out some pairs, and what is lost with it.
