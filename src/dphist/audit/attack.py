@@ -92,7 +92,7 @@ class Report(Judged):
         runs: Runs a side.
         pair: The neighbours on which it showed most.
         delta: The δ of the claim; 0 for pure ε.
-        attacked: Whether so many runs could have refuted the claim at all.
+        attacked: Whether this number of runs could have refuted the claim at all.
 
     Example:
         >>> Report("mine", 1.0, 1.7, 0.999, 500, "one record more").passed

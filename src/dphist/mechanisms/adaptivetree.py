@@ -44,25 +44,25 @@ class AdaptiveTreeConstants:
     slack: float = 0.75
     """How far above its mean a family's χ² must lie to be split, in deviations. [not measured]"""
     could_hide: float = 120.0
-    """A family above so many noise scales is split even if its totals look even. [−1 ± 1, −1 ± 1]"""
+    """A family above 120 noise scales is split even if its totals look even. [−1 ± 1, −1 ± 1]"""
     first_slack: float = 4.0
     """How many times ``slack`` the first family gets, where a split that was not needed costs most. [0, 0]"""
     faint: float = 1.5
-    """A family below so many deviations of the noise in its sum holds nothing to divide. [0 ± 1, 0 ± 1]"""
+    """A family below 1.5 deviations of the noise in its sum holds nothing to divide. [0 ± 1, 0 ± 1]"""
     slight: float = 2.5
-    """Nor does one whose parent holds so few deviations of what will stay unknown of it. [0 ± 1, 0 ± 1]"""
+    """Nor does one whose parent holds less than 2.5 deviations of what will stay unknown of it. [0 ± 1, 0 ± 1]"""
     pool_slack: float = 1.0
-    """Finished siblings are pooled if their χ² is within so many deviations of its mean. [0 ± 1, 0 ± 1]"""
+    """Finished siblings are pooled if their χ² is at most 1 deviation above its mean. [0 ± 1, 0 ± 1]"""
     shrink: float = 3.0
     """James and Stein take p − 2 for p normal means; b children given their sum are b − 1. [0 ± 1, 0 ± 1]"""
     empty: float = 2.0
-    """Of a full line under ρ blocks below so many noise scales are not split, and no others: two halves that look even
+    """Of a full line under ρ blocks below 2 noise scales are not split, and no others: two halves that look even
     say nothing of what they hold. On drawn lines 900 to 939 with 6 to 1,000 deviations a cell ranges so have 0.78 of
     the error of quarters, sixteenths and cells, 0.82 if all are split. [not measured]"""
     totals: float = 0.4
     """Of averaged counts, the part that handed-down totals have where there is much to tell; the law has the rest."""
     little: float = 100.0
-    """Of a total of so many deviations they have half of that, and of next to nothing none: on 80 lines drawn by number
+    """At a total of 100 deviations they have half of that, and at next to nothing none: on 80 lines drawn by number
     (``dphist_bench.data.drawn``, 4 draws) the law's mean alone has 0.86 to 0.90 of their error on prefixes below 300
     noise scales of records, 0.98 above 3,000, where it was up to 1.5 times as far off on single lines; half of each has
     0.92 to 0.98, and 1.14 at worst. [not measured]"""
@@ -216,7 +216,7 @@ def faint(front: Front) -> BoolArray:
 def slight(front: Front) -> BoolArray:
     """Which families have a parent that holds little beside what is left unknown of its children's totals.
 
-    That is so many deviations of their sum, once every child is measured again with all the budget that is left.
+    Little is below 2.5 deviations of their sum, once every child is measured again with all the budget that is left.
     """
     members = np.bincount(front.family, minlength=front.above.size)
     final = 1.0 / math.sqrt(0.5 / front.scale**2 + 0.5 / float(front.right.law().scale) ** 2)

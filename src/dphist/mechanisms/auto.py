@@ -24,7 +24,7 @@ from dphist.private.records import PrivateRecords
 
 # Cubes above this are not written out whatever will be asked.
 _LARGEST_DENSE = 1 << 29
-# Of so many attributes nobody asks for boxes in all of them.
+# Nobody asks for boxes in all of 5 attributes or more.
 _MANY = 5
 # What a release may say of its choice; ours are a third as long.
 _LONGEST_REASON = 1000

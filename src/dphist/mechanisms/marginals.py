@@ -33,10 +33,10 @@ from dphist.private.queries import Totals
 
 FloatArray = NDArray[np.float64]
 
-# Raking goes over so many cells at most, tables times rounds times cells: about a second.
+# Raking goes over at most 4·10⁸ cells, tables times rounds times cells: about a second.
 _MOST_RAKED = 4e8
 _RAKING_ROUNDS = 30
-# A cube's tables up to so many attributes are published as least squares has them; larger sums follow its cells.
+# A cube's tables of at most 3 attributes are published as least squares has them; larger ones follow its cells.
 _HIGHEST_RAKED = 3
 # The same where tables are shrunk: on made-up cubes three cost single cells up to a third and won nothing.
 _HIGHEST_SHRUNK = 2
@@ -46,9 +46,9 @@ _CLOSE = 0.1
 # of the cell's noise where that is less. Flat from 1 % to 5 % on made-up cubes.
 _DOUBT = 0.02
 # Where cells give way by what is left to doubt of them that is their variance and this part of what tables would put
-# there, and tables are gone over so many times (30 rounds and 10 are off by the same on made-up cubes).
+# there, and tables are gone over at most 10 times (30 rounds and 10 are off by the same on made-up cubes).
 _NEVER_SURE, _GIVING_ROUNDS = 0.02, 10
-# Tables with at most so many cells are denoised before they are settled; for larger ones it takes too long.
+# Tables with at most 65,536 cells are denoised before they are settled; for larger ones it takes too long.
 _MOST_DENOISED = 1 << 16
 
 
@@ -270,7 +270,7 @@ def shrunk_cube(
 
 
 def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:
-    """Which tables a measured cube is raked to: all of so many attributes, or fewer where that would take too long."""
+    """Which tables a measured cube is raked to: all of ``highest`` attributes, or fewer where that takes too long."""
     every = measured.everything
     order = min(highest, len(every) - 1)
     while order > 1 and math.comb(len(every), order) * cells * 3 > _MOST_RAKED:

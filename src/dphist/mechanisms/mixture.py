@@ -97,7 +97,7 @@ class Mixture:
         ways: How many attributes the tables have when none are announced.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
-        long: Columns of at least so many values are held against other columns alone when the model is fitted, which
+        long: Columns of at least this many values are held against other columns alone when the model is fitted, which
             takes a fraction of the time; 0 for none, as in releases before.
         course: Filled in by the release: what was decided on the way. With it nothing is forecast again.
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dphist.model.domain import Domain
     from dphist.private.gate import PrivateCounts
 
-# An ordered attribute of so many values is asked for ranges.
+# An ordered attribute of at least 16 values is asked for ranges.
 _LONG = 16
 
 

@@ -58,7 +58,7 @@ class PrefixSums:
 
 
 def prefix_error(size: int, law: NoiseLaw) -> float:
-    """The root mean squared error of all prefixes of so many cells, before anything is measured.
+    """The root mean squared error of all prefixes of ``size`` cells, before anything is measured.
 
     With f_j = C(2j, j)/4ʲ the coefficients of 1 ÷ √(1 − x), the question's largest column has Σ_{j<n} f_j² in squares,
     and prefix k adds up k draws with weights f_0 … f_{k−1}.
@@ -81,6 +81,6 @@ def prefix_error(size: int, law: NoiseLaw) -> float:
 
 
 def prefix_noise(size: int, law: NoiseLaw) -> PrefixNoise:
-    """The noise of prefix sums over so many cells, whose draws have this law."""
+    """The noise of prefix sums over ``size`` cells, whose draws have this law."""
     weights = np.cumsum(inverse_weights(size)) * INVERSE_UNIT
     return PrefixNoise(np.asarray(weights, dtype=np.float64), law)

@@ -112,7 +112,7 @@ class Residuals:
 
 
 def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) -> Sequence[Axes]:
-    """The tables that will be asked for: as told, as the workload says, or all of so many attributes."""
+    """The tables that will be asked for: as told, as the workload says, or all of ``ways`` attributes."""
     if tables is None:
         tables = tuple(dict.fromkeys(axes for part in _parts(data) for axes in part.tables or ())) or None
     if tables is None:

@@ -51,7 +51,7 @@ class SparseLaplace:
             raise MechanismError("threshold must be an integer of at least 1")
 
     def level(self, scale: Fraction, cells: int) -> int:
-        """The threshold used at a noise scale on so many cells.
+        """The threshold at a noise ``scale`` on a domain of ``cells`` cells.
 
         Args:
             scale: The scale of the noise.

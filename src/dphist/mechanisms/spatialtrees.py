@@ -20,7 +20,7 @@ from dphist.private.scores.medians import Medians
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-# No domain has so many cells that more levels would tell anything apart; each takes a share of the budget.
+# 64 levels reach the cells of every domain: more would tell nothing apart, and each takes a share of the budget.
 Height = Annotated[int, Most(64)]
 
 _METHOD = (

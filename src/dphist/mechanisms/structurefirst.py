@@ -24,7 +24,7 @@ from dphist.private.scores.boundaries import Boundaries
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# When no ceiling is given, this share buys a noisy total and the ceiling is so many times the mean count.
+# When no ceiling is given, this share buys a noisy total and the ceiling is 128 times the mean count.
 _TOTAL_SHARE = Fraction(1, 20)
 _TIMES_MEAN = 128
 # The split is chosen on this grid.

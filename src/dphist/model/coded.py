@@ -189,5 +189,5 @@ def check_tables(cells: Sequence[int]) -> None:
 
 
 def code_type(size: int) -> type[np.unsignedinteger[Any] | np.signedinteger[Any]]:
-    """The narrowest type for the codes of an attribute of so many values."""
+    """The narrowest type for the codes of an attribute of ``size`` values."""
     return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.int32

@@ -26,7 +26,7 @@ from dphist.model.domain.scales import Dates, Steps
 from dphist.model.domain.written import quote
 from dphist.model.unit import Unit
 
-# A row may move a cell by so much at most: millions of rows then stay far below 2^63, on every engine.
+# A row may move a cell by at most 2^40: millions of rows then stay far below 2^63, on every engine.
 LARGEST_REACH = 2**40
 # Steps of a value before squaring, and of a share of somebody's limit: products stay below 2^62.
 _LARGEST_SQUARED = 2**20

@@ -203,7 +203,7 @@ class _Counted:
     scale: float
 
     def threshold(self, chance: float, cells: int | None = None, *, pair: bool = False) -> float:
-        """What noise alone passes in any of so many cells, or of pairs of them, with this probability at most."""
+        """What noise alone passes in any of ``cells``, or of pairs of them, with probability ``chance`` at most."""
         log = math.log((cells or self.counts.size) / (2.0 * chance))
         # Pr(two draws > t) = (1 + t/2b) e^(−t/b) / 2, solved by one step more.
         return self.scale * (log + math.log1p((log + 2.0) / 2.0) if pair else log)

@@ -256,7 +256,7 @@ class Doors(Tables, Asking):
 
         Args:
             query: One SELECT.
-            rows: At most so many rows; all unless told.
+            rows: How many rows at most; all unless told.
             parameters: Values for the query's ``?``.
 
         Returns:

@@ -107,7 +107,7 @@ def export(
 
     Raises:
         InputError: if no form is known by that ending.
-        OutputError: if a sheet cannot hold so many rows.
+        OutputError: if a sheet cannot hold all rows.
 
     Example:
         >>> import dphist, numpy as np, pathlib, tempfile

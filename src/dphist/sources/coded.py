@@ -54,11 +54,11 @@ from dphist.sources.sql.statements import Sql
 from dphist.sources.tally import Tally, tally_of
 from dphist.tracebacks import closed
 
-# Codes up to so many bytes, or a quarter of the free memory if that is less, are kept for the next pass.
+# Codes of at most 512 MiB, or a quarter of the free memory if that is less, are kept for the next pass.
 _KEPT = 1 << 29
 # Tables that an engine counts in one statement.
 _AT_ONCE = 24
-# An engine is asked for tables of so many cells at most that hold several of the wanted ones inside them.
+# An engine is asked for tables of at most 16,384 cells that hold several of the wanted ones inside them.
 _BLOCK = 1 << 14
 
 

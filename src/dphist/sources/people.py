@@ -1,4 +1,4 @@
-"""At most so many rows a person: which of them are kept, and why that hides a person.
+"""At most L rows a person: which of them are kept, and why that hides a person.
 
 **Theorem.** With ``Unit(rows=L, id=…)`` what a person adds to the counts is a function of that person's rows and of
 public facts (the domain, the unit, the types a table declares). So adding or removing a person, whatever their rows
@@ -100,7 +100,7 @@ def kept(person: str, cells: Sequence[int], rows: int) -> list[int]:
 
 
 def kept_by_cell(person: str, cells: Sequence[int], most_cells: int, per_cell: int) -> list[int]:
-    """The same where at most so many rows are kept in each of at most so many cells.
+    """The same where at most ``per_cell`` rows are kept in each of at most ``most_cells`` cells.
 
     Args:
         person: the id as text.
@@ -230,7 +230,7 @@ def at_places(
         begins = (np.cumsum(totals) - totals)[many]
         sizes = totals[many]
         first = starts % sizes
-        # Place by place for all groups: fewer numbers than members, as these groups have more than so many. The
+        # Place by place for all groups: fewer numbers than members, as these have more than `rows`. The
         # quotient is split, so that no product is larger than a group.
         whole, rest = np.divmod(sizes, rows)
         at_once = max(1, _TOGETHER // len(sizes))

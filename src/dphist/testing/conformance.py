@@ -30,8 +30,8 @@ from dphist.private.gate import open_gate, open_replay
 from dphist.private.noise import Keystream, Noise
 
 _CERTAIN = 10**7
-# Releases whose intervals are counted, on data where one question's errors do not hide behind another's; and of so many
-# 95 % intervals of one question that hold as they say, as many miss in one of a million such counts.
+# Releases whose intervals are counted, on data where one question's errors do not hide behind another's. Of 40 95 %
+# intervals of one question that hold as they say, 12 miss in one of a million such counts.
 _RELEASES, _TOO_MANY_MISSES = 40, 12
 _COUNTED = ("two cells", "hierarchy")
 

@@ -34,12 +34,12 @@ from dphist.model.law import NoiseLaw
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Tables of more attributes than this are read off the cube unless they were announced, and so many are looked at.
+# Tables of more than 3 attributes are read off the cube unless they were announced, and at most 700 are looked at.
 _HIGHEST, _MOST_TABLES = 3, 700
 # Tables times cells that are counted and raked at most: about a second.
 _MOST_WORK = 4e8
-# Shares are multiples of one over this, and a table with less than so many of them is left out: what a platform rounds
-# otherwise must not change a share.
+# Shares are whole thousandths, and a table with fewer than 4 of them is left out: what a platform rounds otherwise must
+# not change a share.
 _GRID, _LEAST = 1000, 4
 # A cube that questions may need has at least this share: intervals of what only the cube tells stand on it, and are as
 # much wider as it is less. On drawn cubes 100 to 125 (`dphist_bench.data.drawn`, two draws) those of cells and boxes
@@ -148,7 +148,7 @@ class Forecaster:
         return np.zeros(0) if self.records is None else np.array(CONSTANTS.chances)
 
     def _held(self, cells: float) -> FloatArray:
-        """Possible squares of what one of so many cells departs from what smaller tables say of it."""
+        """Possible squares of what one of ``cells`` cells departs from what smaller tables say of it."""
         if self.records is None:
             return np.zeros(0)
         mean = np.array(CONSTANTS.densities) * self.records / cells
@@ -178,7 +178,7 @@ class Forecaster:
         adds, rest = self._needs(about, inside)
         orders = np.array([len(axes) for axes in about])
         if some[-1] == tuple(range(len(self.shape))):
-            # Residuals that only the cube holds are one more: so much of its cells' variance is left to them.
+            # Residuals that only the cube holds are one more: `rest` of its cells' variance is left to them.
             only = np.zeros((1, len(some)))
             only[0, -1] = 1.0 / float(self.law.variance)
             speaks, inside = np.vstack([speaks, only]), np.append(inside, cells[-1])

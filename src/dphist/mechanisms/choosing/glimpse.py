@@ -34,7 +34,7 @@ FloatArray = NDArray[np.float64]
 # What the total and the coarse cube cost, together three percent; with half of it all kinds of questions about made-up
 # cubes of three attributes had 1.18 of the best candidate's error instead of 1.14.
 TOTAL, BLOCKS = Fraction(1, 128), Fraction(3, 128)
-# An attribute is cut into at most so many blocks, and the coarse cube has at most so many cells.
+# An attribute is cut into at most 4 blocks, and the coarse cube has at most 1,024 cells.
 _SIDES, _CELLS = 4, 1024
 # What is believed of dependence before anything was seen: its mean and how far it may lie from that.
 _EXPECTED, _WITHIN = 0.01, 0.02

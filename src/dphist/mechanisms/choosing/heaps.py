@@ -17,13 +17,13 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
 
-# Of a cell one in so many of all records is counted at most, so that it is no heap by itself. A heap has so large a
-# part of what is counted, and so many times what it would have if all values were alike; it takes so many nats more
-# than luck to say so. And it has so many times what values beside it have: the top of a hill is no wall.
+# A cell counts for at most 1/64 of all records, so that it is no heap by itself. A heap has a tenth of what is counted
+# and 4 times what it would have if all values were alike; it must stand 3 nats above luck to be called one. And it has
+# more than twice what either value beside it has: the top of a hill is no wall.
 _TALL, _PART, _FULLER, _SURE, _BESIDE = 64, 0.1, 4.0, 3.0, 2.0
-# From so many noise scales of records on, but for tall cells, a heap is worth looking for, up to so many a cell: where
-# all cells are full a wall costs nothing. What it costs to ask for these; then so many nats tell all of them from none,
-# for no less and no more than one part in so many of the budget.
+# From 500 noise scales of records on, but for tall cells, a heap is worth looking for, up to 3 a cell: where all cells
+# are full a wall costs nothing. It costs 1/128 of the budget to ask for these; then 100 nats tell all of them from
+# none, for 1/256 to 1/32 of the budget.
 MANY, _FULLEST, SPREAD = 500.0, 3.0, Fraction(1, 128)
 _NATS, _CHEAPEST, _DEAREST = 100.0, 256, 32
 # What it costs to ask what values beside the chosen one have, beside the choice.
@@ -31,12 +31,12 @@ _NEIGHBOURS = Fraction(1, 2)
 
 
 def tall_from(records: float) -> int:
-    """How many records of a cell are counted at most, if there are about so many in all."""
+    """How many records of a cell are counted at most, if there are about ``records`` in all."""
     return max(1, math.floor(records / _TALL))
 
 
 def price(data: PrivateCounts, records: float) -> Fraction:
-    """What it is worth to look for heaps among so many records, but for those in tall cells; 0 where it is not.
+    """What it is worth to look for heaps among ``records``, which leave out those in tall cells; 0 where it is not.
 
     Args:
         data: A right, of which only public facts are read.
@@ -79,7 +79,7 @@ def find_heaps(
     heaps: list[tuple[int, int]] = []
     while axes:
         asked = pay(price)
-        # What luck makes of the fullest among so many values, and some.
+        # What luck makes of the fullest among all values of all attributes, and some.
         luck = (math.log(sum(data.shape)) + _SURE) * float(asked.unit_scale)
         scores = Heaps(
             tuple(

@@ -23,17 +23,17 @@ from dphist.private.gate import PrivateCounts
 _SMALL_RANGE = 32
 # Cubes above this take too long to rake to their tables; tables of cubes above the second to move towards smaller ones.
 LARGEST_TABULAR, _LARGEST_SHRUNK = 1 << 24, 1 << 20
-# A plane in up to so many copies is a space still.
+# A plane in up to 2 copies is a space still.
 _COPIES = 2
-# Ranges looked at to tell how large they are; they are about a space if so many are bounded on all its axes.
+# Ranges looked at to tell how large they are; they are about a space if half of them are bounded on all its axes.
 _SAMPLE, _MOSTLY = 4096, 0.5
-# Lines up to so many cells are served by these whatever is asked, if they hold so many noise scales of records each; of
-# fewer than the first a tree has no levels but the cells. On eleven made-up lines of 24 to 120 cells with 2 to 200
+# Lines of 9 to 128 cells are served by these whatever is asked, if they hold 4 noise scales of records each; below 9 a
+# tree has no levels but the cells. On eleven made-up lines of 24 to 120 cells with 2 to 200
 # noise scales each the mean over cells, prefixes and ranges has 0.83 of a tree's error.
 _TINY, _BRIEF, _FULL = 9, 128, 4.0
 # Noise is drawn as whole numbers, which at a large ε are mostly 0: where they have less than this part of continuous
 # noise's variance (ε above 3; of several attributes of which more than cells is asked 4) every cell is measured, if
-# that is expected to be off by so much less than a tree; of several attributes by no more than anything else. From
+# that is expected to be off by at most half as much as a tree; of several by no more than anything else. From
 # ε = 6 on these are published as they are. Without this errors on drawn lines are 1.5, on drawn cubes 4 times as large.
 _WHOLE, _WHOLE_OF_SEVERAL, _THAN_A_TREE, _AS_THEY_ARE = 0.5, 0.35, 0.5, 0.12
 
@@ -184,7 +184,7 @@ class Request:
         return line and not told and not self.data.law().gaussian
 
     def full(self, records: float) -> bool:
-        """Whether its cells are full with so many records."""
+        """Whether its cells are full if there are ``records``."""
         return records >= _FULL * self.data.size * float(self.data.law().scale)
 
     @cached_property
@@ -210,7 +210,7 @@ class Request:
         return tuple(plan_axes(domain, workload.ranges, gaussian=self.data.law().gaussian))
 
     def forecaster(self, records: float | None = None) -> Forecaster:
-        """Forecasts for what will be asked, of about so many records."""
+        """Forecasts for what will be asked, of about ``records``, or where their number is not known."""
         data = self.data
         kind = "ranges" if self.kind is None and not self.parts and not self.tabular else self.kind
         asked = asked_kinds(data.shape, data.domain, data.workload, kind)

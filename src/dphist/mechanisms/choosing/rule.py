@@ -35,7 +35,7 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.model.phrases import UNPAIRED
 from dphist.private.gate import PrivateCounts
 
-# Residuals of announced tables must be expected to be off by so much less than whole tables are, of which more is
+# Residuals of announced tables must be expected to be off by less than 0.93 of what whole tables are, of which more is
 # inferred: pairs of eight attributes of three values have 0.66 of their noise so, of drawn cubes 0.95 on average.
 _RESIDUALS = 0.93
 # What a total costs that says whether heaps are worth looking for.

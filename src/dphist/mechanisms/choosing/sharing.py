@@ -17,7 +17,7 @@ from dphist.mechanisms.trees.planning import CONSTANTS
 
 FloatArray = NDArray[np.float64]
 
-# Steps of the search; the error is flat near its least: where it was tried, so many came within a thousandth of it.
+# Steps of the search; the error is flat near its least: where it was tried, 80 came within a thousandth of it.
 _STEPS = 80
 
 

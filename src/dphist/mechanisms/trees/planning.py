@@ -39,20 +39,20 @@ class PlannedConstants:
     total: Fraction = Fraction(1, 30)
     """Spent on the total of everything, which decides how the rest is spent. [+7 ± 4, −2 ± 2]"""
     hope: float = 1.0
-    """A first total is planned for as if it were at least so many deviations of its noise. [0, 0]"""
+    """A first total is planned for as if it were at least 1 deviation of its noise. [0, 0]"""
     alike: float = 2.0
     """Totals are planned together by their logarithm to the base 2, rounded to multiples of this. [−1 ± 2, −2 ± 2]"""
     nothing: float = 4.0
-    """A box below so many noise scales of what it has left is not split. [0 ± 2, −2 ± 2]"""
+    """A box below 4 noise scales of what it has left is not split. [0 ± 2, −2 ± 2]"""
     nothing_at_all: float = 0.25
     """The same for the first box, which may well be. [0, 0]"""
     out_of_noise: float = 3.5
-    """Nor is a box split below so many deviations of its own noise: those that are split were picked for being high,
+    """Nor is a box split below 3.5 deviations of its own noise: those that are split were picked for being high,
     and the total of many empty ones would come out too high. [+1 ± 2, −2 ± 2]"""
     contrast_price: float = 0.5
     """What a contrast must explain to be kept, in variances. [0 ± 1, −1 ± 1]"""
     least_cut: float = 0.7
-    """What lies within so many deviations of nothing is nothing, if it has siblings that do not. [−1 ± 1, +2 ± 1]"""
+    """What lies within 0.7 deviations of nothing is nothing, if it has siblings that do not. [−1 ± 1, +2 ± 1]"""
     mostly_empty: float = 3.0
     """From this threshold on, in deviations, what lies within it is called empty. [+1 ± 1, −1 ± 1]"""
     sample: int = 1000
@@ -76,18 +76,18 @@ class PlannedConstants:
     most: Fraction = Fraction(12, 16)
     """All levels but the cells leave something for a next one. [0 ± 5, +20 ± 16]"""
     few: float = 100.0
-    """Of a total of so many deviations, pruned counts and counts that were not pruned have equal parts. On 70 planes
+    """At a total of 100 deviations pruned counts and counts that were not pruned have equal parts. On 70 planes
     drawn by number (``dphist_bench.data.drawn``, three releases each) errors are 0.94 to 0.96 of the pruned ones' by
     kind of question (mean over planes), 1.10 at worst; with 15 they are 0.95 to 0.96, 1.05 at worst."""
     thin: float = 1.0
-    """A box with fewer records than so many for each cell, in noise scales of what it has left, is looked at from near
+    """A box with at most 1 noise scale of records for each cell, of what it has left, is looked at from near
     by, if that was asked for (`Planner.near`): the plan reckons with levels that are fixed beforehand, while each look
     shows where the next is worth its price. On 132 cases of made-up planes (22 kinds at 10² to 10⁸ noise scales of
     records, two draws, announced rectangles) errors are 0.95 of those of the plan as it is, on small rectangles 0.94,
     on cells 0.92; on 87 drawn ones (900 to 999) 0.96, 0.95, 0.97. With 0.1, 0.5 and 2 instead of 1 they are 0.96, 0.95
     and 0.96, on drawn ones 0.99, 0.98 and 0.94."""
     nearest: int = 2
-    """The next boxes are then at most so many levels finer. With 3 rectangles have 1.10 of the error below 10,000 noise
+    """The next boxes are then at most 2 levels finer. With 3 rectangles have 1.10 of the error below 10,000 noise
     scales of records."""
     sparing: tuple[Fraction, Fraction] = (Fraction(7, 10), Fraction(1, 2))
     """They cost this part of what was planned; the second where finer ones had been. With (0.85, 0.6) small rectangles

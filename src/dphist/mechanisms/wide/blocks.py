@@ -50,7 +50,7 @@ def coverings(shape: Sequence[int], wanted: Sequence[Axes]) -> Iterator[tuple[Ax
 
 
 def covering(shape: Sequence[int], wanted: Sequence[Axes], most: int) -> tuple[Axes, ...]:
-    """Hold all wanted tables in blocks of at most so many cells, or in themselves if they have more.
+    """Hold all wanted tables in blocks of at most ``most`` cells, or in themselves if they have more.
 
     A block starts with the largest table that is left, and takes the attribute that brings most others with it for its
     size, again and again.

@@ -41,7 +41,7 @@ from dphist.private.scores.tables import TableErrors, chosen_tables
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Under ρ few pairs tell a model of many: dependence costs it so much more than where all pairs were measured. At 1.4
+# Under ρ few pairs tell a model of many: dependence costs 1.4 times what it does where all were measured. At 1.4
 # pairs and triples of made-up tables (15 columns of 2 to 40 values, 32,000 records, (1, 10⁻⁹)) are off by 0.94 and 0.96
 # (`hidden`), 0.97 and 0.98 (`classes`), 0.94 and 0.94 (`chain`) of what they are at 1; at 2, by 1.03 and 1.02 on the
 # second, and less still on the third. One draw of each.
@@ -60,7 +60,7 @@ class ChosenPairs:
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
         kinds: Kinds of tables that do not count alike: what a pair is away from the model counts by its weight.
-        long: Columns of so many values are held against others alone in the fit.
+        long: Columns of at least this many values are held against others alone in the fit.
     """
 
     asked: Sequence[Axes]

@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 _FOLLOWS = 0.5
 # Pairs this much further from independence than noise gain little by any model.
 _CLEAR = 4.0
-# Tables of three and more attributes take part in the fit while they have so many cells together.
+# Tables of three and more attributes take part in the fit while they have at most 20,000 cells together.
 _MOST_FITTED = 20_000
 # Dependence costs less where noise is small: this part at least, all of it from a tenth of total variation on.
 _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
@@ -43,7 +43,7 @@ def fit_together(
         note: How it came about.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
-        long: Columns of so many values are held against others alone.
+        long: Columns of at least this many values are held against others alone.
 
     Returns:
         The tables, with their errors and the model.
@@ -94,7 +94,7 @@ def fit_model(
     *,
     long: int,
 ) -> MixtureModel:
-    """Fit a mixture of products at the price that the noise of its tables asks for, or so many times that."""
+    """Fit a mixture of products at ``dearer`` times the price that the noise of its tables asks for."""
     large = sum(table.values.size for table in noisy if len(table.axes) > 2)
     used = [table for table in noisy if len(table.axes) <= 2 or large <= _MOST_FITTED]
     if all(len(table.axes) == 1 for table in used):

@@ -34,7 +34,7 @@ from dphist.mechanisms.wide.singles import HALF_MEAN
 
 FloatArray = NDArray[np.float64]
 
-# One in so many pairs is among the strongest.
+# One in 10 pairs is among the strongest.
 _TENTH = 10
 # What the strongest pairs have of dependence, in parts of its mean, each alike likely; more where few cells add up, as
 # pairs of few values differ more in how far they can be from independence.

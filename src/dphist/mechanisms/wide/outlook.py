@@ -49,7 +49,7 @@ SAMPLING = 0.3
 UNEVEN = 1.4
 # Squares of dependence beside the square of its mean: nobody knows how uneven it is, so all are thought of.
 _SQUARES = (1.4, 3.0, 8.0)
-# Shrinking does not know how far pairs depart from a model, the less the fewer cells tell it: so much of y.
+# Shrinking does not know how far pairs depart from a model: 0.3 ÷ √(free cells) is added to what it sees of them.
 UNSURE = 0.3
 # What pairs chosen one by one leave of dependence where they see it: this part of the noise that all pairs would have.
 _CHOSEN = 0.35
@@ -299,7 +299,7 @@ class Outlook:
         return found, least
 
     def like(self, deviations: FloatArray) -> FloatArray:
-        """The log-density of an answer so many deviations away, in their place: Laplace noise is far off more often."""
+        """The log-density of answers these ``deviations`` away, in their place: Laplace noise is far off more often."""
         if self.law.gaussian:
             np.square(deviations, out=deviations)
             deviations *= -0.5

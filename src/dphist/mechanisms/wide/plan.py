@@ -48,8 +48,8 @@ _SETTLING = 6
 _STEPS = 80
 # A table that adds less than this part to what others know of each of its residuals is left out.
 _NEGLIGIBLE = 0.01
-# Noise sizes have so many binary digits: what a platform rounds otherwise changes no share. Different sizes of Gaussian
-# noise cost a table each, so where there are many residuals they have fewer.
+# Noise sizes have 8 binary digits: what a platform rounds otherwise changes no share. Different sizes of Gaussian noise
+# cost a table each, so with more than 64 of them they have 4.
 _DIGITS, _FEWER = 8, 4
 _MANY = 64
 
@@ -237,7 +237,7 @@ class _Asked:
         return np.asarray(np.bincount(self.about, says, minlength=self.residuals), dtype=np.float64)
 
     def best(self, wants: FloatArray) -> FloatArray:
-        """The shares of least error, if residuals count so much."""
+        """The shares of least error, if residuals count by ``wants``."""
         share = np.full(len(self.tables), 1.0 / len(self.tables))
         for _ in range(_STEPS):
             slope = self.weight * (wants / self.precision(share) ** 2)[self.about]
@@ -346,6 +346,6 @@ def _rounded(best: FloatArray, moved: Sequence[int], digits: int) -> tuple[Fract
 
 
 def _up(size: float, digits: int) -> Fraction:
-    """The next number up of so many binary digits."""
+    """The next number up of ``digits`` binary digits."""
     mantissa, exponent = math.frexp(size)
     return Fraction(math.ceil(mantissa * (1 << digits))) * Fraction(2) ** (exponent - digits)

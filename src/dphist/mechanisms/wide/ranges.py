@@ -23,7 +23,7 @@ from dphist.model.workload.boxes import fractions, unrank
 
 IntArray = NDArray[np.int64]
 
-# All ranges of so many values are looked at, of more a sample of so many.
+# All ranges of an attribute of at most 128 values are looked at, of a longer one a sample of 4,000.
 _EVERY, _SAMPLE = 128, 4000
 _GRID = 256
 # A tree is measured where intervals pick up less than this part of what they would from single values.

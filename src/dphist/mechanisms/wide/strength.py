@@ -25,14 +25,14 @@ COUNT_SHARE = {"gaussian": Fraction(1, 200), "laplace": Fraction(1, 400)}
 # Of what is left then, to see whether pairs are worth measuring, and to choose among them.
 DISTANCE_SHARE = Fraction(1, 50)
 CHOICE_SHARE = Fraction(1, 20)
-# The strength of a budget is counted in records × ε; under ρ one deviation is worth so much ε.
+# The strength of a budget is counted in records × ε: noise of deviation σ is worth ε = √2 ÷ σ, under ρ 5.77 ÷ σ.
 _LAPLACE_WORTH, _GAUSSIAN_WORTH = math.sqrt(2.0), 5.77
 _USUAL = 3e4
 # Under ε a budget that is split is worth less than the whole: below this strength single attributes get all of it.
 _WEAK = 2e4
-# A value of an attribute is merged with others unless it is seen above so many deviations of a pair's noise.
+# A value of an attribute is merged with others unless it is seen above 6 deviations of a pair's noise.
 _VISIBLE = 6.0
-# Pairs are measured if they are further from the model than noise would be, by so many deviations of that look at them.
+# Pairs are measured if they are further from the model than noise would be, by 2 deviations of that look at them.
 _SURE = 2.0
 # How much of their noise pairs must exceed on average for some of them to exceed all of it: dependence is uneven.
 _OWN, _TELLING = 0.5, 16

@@ -149,7 +149,7 @@ class Questions:
             size: How many at a time.
 
         Returns:
-            Workloads of at most so many questions.
+            Workloads of at most ``size`` questions.
         """
         if type(size) is not int or size < 1:
             raise QueryError("workload: size must be a positive whole number")
@@ -163,7 +163,7 @@ class Questions:
             count: How many at most.
 
         Returns:
-            So many questions of a workload that has one box per question.
+            At most ``count`` questions of a workload that has one box per question.
         """
         if type(count) is not int or count < 1 or self.query is not None:
             raise QueryError("workload: spread takes a positive whole number, and questions of one box each")

@@ -111,7 +111,7 @@ def read_mapping(value: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def tables(domain: Domain, ways: Any) -> Tables:
-    """The axes of every table: all of so many attributes, or those that are named."""
+    """The axes of every table: all of ``ways`` attributes, or those that are named."""
     if isinstance(ways, int) and not isinstance(ways, bool):
         if not 0 <= ways <= len(domain.shape):
             raise QueryError(

@@ -17,7 +17,7 @@ from dphist.model.workload import reading
 from dphist.model.workload.boxes import Tables, check_domain, check_size, fractions, unrank
 from dphist.model.workload.questions import STRUCTURED, Questions
 
-# A mixture names so many questions of each of its parts at most.
+# A mixture names at most 4,096 questions of each of its parts.
 _SOME = 4096
 
 

@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-# Lines with so many numbers in all are kept.
+# Lines are kept if they have at most 4,194,304 numbers in all.
 _KEPT = 1 << 22
 
 

@@ -32,7 +32,7 @@ from dphist.release.contents import Contents
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Of a longer line all ranges of cells are too many to ask for, and so many blocks of cells take their place.
+# A line of more than 400 cells has too many ranges to ask for all; 256 blocks of cells take the cells' place.
 _LONGEST = 400
 _BLOCKS = 256
 
@@ -160,7 +160,7 @@ class NoisyLine:
         n = self._edges.size - 1
         first, last = np.triu_indices(n)
         variance = np.zeros((n + 1, n + 1))
-        # Of so many ranges nothing else is asked: what an answer costs is most of what a mean does.
+        # Of these n (n + 1) / 2 ranges only variances are asked for: what an answer costs is most of what a mean does.
         ranges = self._ranges(self._edges[first], self._edges[last + 1])
         spread = self.release._estimate.errors.variance(ranges)
         variance[first, last + 1] = spread

@@ -24,13 +24,13 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Interval = tuple[float, float, float]
 
-# From so many deviations of noise on, what was inferred from cells is taken to be wrong.
+# What was inferred from cells is taken to be wrong from 4 deviations of noise on.
 _REFUTED = 4.0
 # What inference may have missed of a sum, in variances of its noise, where nothing is seen of it. On 18 made-up shapes
 # of 40 values by groups (30 records each, ε = 0.1, 32 draws) sums and means hold in 0.947 and 0.969, where noise alone
 # would in 0.942 and 0.941; by 1 in 0.938 and 0.962, by 3 in 0.951 and 0.970 and are 1.02 times as wide.
 _UNSEEN = 2.0
-# The end of a mean's interval is looked for at so many places, and again between two of them, so many times.
+# The end of a mean's interval is looked for at 65 places, then at 65 between two of these, and so on: 6 times in all.
 _PLACES, _TIMES = 65, 6
 
 

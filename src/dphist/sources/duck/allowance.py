@@ -109,7 +109,7 @@ def count_by_position(connection: Any, rows: int) -> None:
     """Have DuckDB count small keys by position instead of by hash, which takes half the time or less.
 
     By itself it does so up to 12 bits of key. Positions pay when there are more rows than positions; every thread has
-    its own, so many threads may have fewer.
+    its own, so the more threads, the fewer for each.
     """
     ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
     room = min(_POSITIONS, _allowed(connection) // 8) // (_BYTES_A_POSITION * int(threads))
