@@ -215,7 +215,7 @@ def shared_confidence(confidence: float, questions: int, simultaneous: bool) -> 
 
 
 def each_of(confidence: float, intervals: int) -> float:
-    """With what each of so many intervals must hold for all to hold at once: by the union bound.
+    """The confidence that each of ``intervals`` intervals needs for all to hold at once: by the union bound.
 
     Args:
         confidence: With which all are to hold.

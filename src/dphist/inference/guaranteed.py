@@ -84,9 +84,9 @@ _FULL_LINE = 2.4
 # variance that one block would have: between 1 (nothing is divided) and some 60 (all of it is). On made-up lines widths
 # are within 2 % of the best from 15 to 100.
 _DIVIDED = 25.0
-# On a line, blocks that come of one with more records than so many noise scales, times the root of how many they are,
-# will be divided or pooled with others that hold much: their first measurement is trusted almost alone. On made-up
-# lines widths are within 1 % of the best from 2 to 8.
+# On a line, blocks that come of one with more records than 4 noise scales, times the root of how many they are, will be
+# divided or pooled with others that hold much: their first measurement is trusted almost alone. On made-up lines widths
+# are within 1 % of the best from 2 to 8.
 _FULL = 4.0
 # Of finer answers: the bias that picking them by a first look brings about, in their noise scales, at most; and up to
 # which reach of a draw that was computed.

@@ -46,7 +46,7 @@ class Spread:
 
     @staticmethod
     def of_terms(terms: IntArray, law: NoiseLaw) -> Spread:
-        """The spread of plain sums of so many equal draws."""
+        """The spread of plain sums of ``terms`` equal draws."""
         largest = np.full(terms.shape, 0.0 if law.gaussian else float(law.scale))
         return Spread(terms * law.variance, largest, terms, law)
 

@@ -18,7 +18,7 @@ BoolArray = NDArray[np.bool_]
 _BOX_PRICE = 6.0
 # Up to here the level model runs along the curve as well; beyond, the classification tree speaks alone.
 MOST_CELLS_ON_CURVE = 1 << 20
-# What the level model weighs on a grid before errors are compared, with so many noisy cells' worth of doubt: flat from
+# On a grid the level model weighs 0.6 before errors are compared, and that counts as much as 100 noisy cells: flat from
 # 0.5 to 0.65. The weight is rounded, since the last bits of a sum must not show in a release.
 _MODEL, _DOUBT, _GRAIN = 0.6, 100.0, 1024.0
 

@@ -89,7 +89,7 @@ class SelectedNoise(IndependentNoise):
         low, high = summed - lean - width, summed + width
         if guaranteed:
             for terms_of in np.unique(held[held > 1]):
-                # By the union bound: each of so many cells holds with an equal share of the error.
+                # By the union bound: each of the ``terms_of`` cells has an equal share of the error.
                 each = each_of(share, int(terms_of))
                 ends = [
                     np.asarray(workload.answer(end), dtype=np.float64) for end in self.bounds(cells, each)

@@ -59,7 +59,7 @@ class Normals:
         self._calls = 0
 
     def __call__(self, count: int) -> FloatArray:
-        """The next so many."""
+        """The next ``count`` numbers."""
         key = blake2b(self._seed + self._calls.to_bytes(8, "little"), digest_size=8).digest()
         start, self._calls = int.from_bytes(key, "little"), self._calls + 1
         out = np.empty(count)

@@ -56,7 +56,7 @@ def _log_normal(x: float) -> float:
 
 
 def chi_square_tail(degrees: int, square: float) -> float:
-    """How often χ² of so many degrees of freedom exceeds a value."""
+    """How often χ² of ``degrees`` degrees of freedom exceeds ``square``."""
     a, x = 0.5 * degrees, 0.5 * square
     if a <= 0.0 or x <= 0.0:
         return 1.0

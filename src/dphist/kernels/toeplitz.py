@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 
 _MARGIN = 64.0
 _UNIT = 2.0**-53
-# Of numbers that are public anyway, limbs have so many bits: with C = 1 that is enough for 2²⁰ of them, and errors are
+# Of numbers that are public anyway, limbs have 13 bits: with C = 1 that is enough for 2²⁰ of them, and errors are
 # typically a thousandth of that. One that was not forgiven would move a count by 2⁻³⁹.
 _BITS = 13
 _LIMBS = 3

@@ -129,7 +129,7 @@ def skyline(rows: Iterable[tuple[str, *tuple[float, ...]]]) -> list[str]:
 
 
 def sampled(workload: Workload, most: int = MOST_QUESTIONS) -> Workload:
-    """The workload itself or, where it asks too much to be held in memory, so many of its questions, evenly picked."""
+    """The workload or, where it asks more than memory holds, at most ``most`` of its questions, evenly picked."""
     if len(workload) <= most or workload.query is not None:
         return workload
     if workload.kind == "all_ranges":

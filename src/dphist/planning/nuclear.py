@@ -37,7 +37,7 @@ from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 
-# A matrix of questions by cells is written out up to so many entries, and its smaller side up to so many.
+# A matrix of questions by cells is written out up to 8,388,608 entries, and up to 1,024 on its smaller side.
 _MOST_ENTRIES = 1 << 23
 _MOST_SIDE = 1024
 # How often the weights of the cells are improved; each time costs one decomposition of the smaller side.

@@ -24,13 +24,14 @@ FloatArray = NDArray[np.float64]
 
 _QUESTIONS = 1000
 _CLUSTERS = 8
-# Attributes of more values have a shape of their own; half of what falls off does so within one of so many parts.
+# Attributes of more than 16 values have a shape of their own; half of what falls off does so in the first 1/32 of their
+# values.
 _SHORT = 16
 _FALL = 32.0
 # Cells of tables that a forecast looks at.
 _MOST_TABLED = 20_000
-# From so many runs on a mechanism is run no longer than its mean squared error is known within so much of it: a
-# twentieth of the error that is shown.
+# A mechanism is run at least 4 times, and then until its mean squared error is known within a tenth of it: a twentieth
+# of the error that is shown.
 _ENOUGH, _WITHIN = 4, 0.1
 # Below this mean, counts are drawn by their exact law; above, by the normal one.
 _FEW = 20.0
@@ -118,7 +119,7 @@ def _uneven(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
 
 
 def _drawn(weights: FloatArray, records: int) -> NDArray[np.int64]:
-    """Poisson counts, about so many in all; the same for everybody, by a hash of each cell's place."""
+    """Poisson counts, about ``records`` in all; the same for everybody, by a hash of each cell's place."""
     expected = (weights * (records / weights.sum())).reshape(-1)
     level, turn = (_uniform(expected.shape, salt) for salt in (1, 2))
     normal = np.sqrt(-2.0 * np.log(level)) * np.cos(2.0 * math.pi * turn)

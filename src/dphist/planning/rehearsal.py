@@ -72,7 +72,7 @@ class KeysRehearsal:
         name: The attribute.
         found: Keys that some counted row holds.
         threshold: The noisy count from which on a key is shown; None where no delta was given.
-        above: Keys with a cell of so many rows before noise.
+        above: Keys with a cell of ``threshold`` rows or more before noise.
         deviation: The standard deviation of the noise of a key's count.
     """
 

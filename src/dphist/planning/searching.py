@@ -9,8 +9,8 @@ from fractions import Fraction
 Point = tuple[float, float]
 """The logarithm of a budget, and how far above what is wanted the logarithm of its error is."""
 
-# What is searched, and how near: within so much of a budget's logarithm, or if the error is less than what is wanted by
-# up to twice so much of its own, which is aimed at. Forecasts are right within a quarter.
+# What is searched, and how near: within 0.02 of a budget's logarithm, or until the logarithm of the error is at most
+# 0.01 below what is wanted (0.005 is aimed at). Forecasts are right within a quarter.
 NARROWEST, WIDEST = Fraction(1, 10**5), Fraction(10**6)
 _NEARLY, _AIM = 0.02, 0.005
 # Points stay this part of the way off the ends between which they lie.

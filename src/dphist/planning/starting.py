@@ -56,7 +56,7 @@ class Start:
         source: The records.
         public: What is public about each column, in words; left out where it is empty.
         unit: Who is protected.
-        workload: What people will look up; where it is empty, what is proposed for so many attributes.
+        workload: What people will look up; where it is empty, ranges of one attribute or tables of two.
         epsilon: What the release may spend.
         total: What may ever be spent on these people; the release's ε unless told.
         dataset: The budget's name.

@@ -22,9 +22,9 @@ from dphist.release.tables import measured_tables, were_measured
 
 IntArray = NDArray[np.int64]
 
-# So many places a line stands on, and so many tables of as many attributes are tried for having been measured.
+# A line stands on 25 places; at most 1,000 tables of each number of attributes are tried for having been measured.
 _PLACES, _MOST_TABLES = 25, 1000
-# Questions bound up to so many attributes, or all; more only where all were not measured together.
+# Questions bound at most two attributes, or all; more only where all were not measured together.
 _FEW = 2
 # Parts of a table that answers add up; 0 is a single cell.
 _PARTS = (0.0, 0.01, 0.1, 0.5)
@@ -146,7 +146,7 @@ def _shares(shape: tuple[int, ...], tables: Sequence[Axes]) -> Iterator[float]:
 
 
 def _spread(tables: Sequence[Axes]) -> list[Axes]:
-    """So many tables as there are places: all in turn, or some of many."""
+    """One table for each of 25 places: all in turn, or an even choice of more than 25."""
     return [
         tables[number * len(tables) // _PLACES if len(tables) > _PLACES else number % len(tables)]
         for number in range(_PLACES)

@@ -36,11 +36,11 @@ MOST_CATEGORIES = 60
 # Squares of a map along one axis, and in all where the other axis has few.
 _MOST_SIDE = 60
 _MOST_SQUARES = 4_800
-# Above so many bars single intervals run together, and a band reads better.
+# Above 120 bars single intervals run together, and a band reads better.
 _MOST_RULES = 120
 _MOST_GAPS = 120
 _WIDEST = 100_000
-# About so many numbers along bars that lie.
+# Bars that lie have about 8 numbers along them.
 _NUMBERS = 8
 # A hump in the middle of a plane has some seven times the mean; a heap of one value has far more.
 _STEEP = 20
@@ -134,7 +134,7 @@ def draw(
 
     ``selected`` cells stand out from the rest; with ``brush`` a range can be dragged. The chart carries its numbers,
     unless ``data`` says where they will come from. Colours of a map go by
-    so many ``magnitudes``, by even steps if there are none; the numbers decide unless told.
+    ``magnitudes`` powers of ten, in even steps if that is 0; the numbers decide unless told.
     """
     if data is None:
         rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)

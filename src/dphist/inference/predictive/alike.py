@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
 
-# On a line a range cuts two leaves; from so many axes on questions cut leaves all over the place.
+# On a line a range cuts two leaves; from two axes on questions cut leaves all over the place.
 _FEWEST_AXES = 2
 # What is believed where the splits say nothing, on planes and from three axes on. Of planes drawn by number those that
 # are products of two lines (201, 202, 216; 6 draws) held in 0.85 to 0.93 of the tables of one attribute without it, in

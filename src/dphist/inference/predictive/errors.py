@@ -31,9 +31,9 @@ NEXT_TO_EXACT = 1e-6
 """The least variance that is reckoned with: below it no sum of cells is off by a record."""
 # What plain least squares is allowed beyond its variance, where it serves better than the predictive law.
 _PLAIN = 1.2
-# What lies inside leaves that a question cuts counts so many times beside the noise of plain least squares.
+# What lies inside leaves that a question cuts counts twice beside the noise of plain least squares.
 _INSIDE = 2.0
-# Boxes of a size class have up to so many times its cells.
+# Boxes of a size class have at most 1.5 times its cells.
 _SAME_SIZE = 1.5
 # From here on, in variances of its noise, a sum may be biased by more than noise; and one question departs too far. On
 # made-up lines (52 cases, 8 draws) answers about long ranges then have 0.86 of the noisy sums' error, 1.05 at worst;
@@ -44,9 +44,9 @@ _FAR = 9.0
 # Its tails fall with the fourth power, the theorem's exponentially: halves would widen by 1.19 and 1.07, these by
 # 1.11 each. On lines the law misses so little that both may have all.
 _OF_LAW = 2.0 / 3.0
-# Where cells of several attributes were measured one by one, no interval that holds at once with others ends before so
-# many deviations of noise beyond the noisy sum. On six made-up shapes of 24 × 24 and 20 × 60 cells with 3 records each
-# at ε = 0.1 (10 draws) all cells then hold together in 0.98 of releases instead of 0.89, at 1.04 times the width.
+# Where cells of several attributes were measured one by one, intervals that hold together reach at least 2 noise
+# deviations to both sides of the noisy sum. On six made-up shapes of 24 × 24 and 20 × 60 cells with 3 records each at ε
+# = 0.1 (10 draws) all cells then hold together in 0.98 of releases instead of 0.89, at 1.04 times the width.
 _BEYOND = 2.0
 # Trees with fewer deviations of noise in their total have nothing better to say than what is published.
 _ENOUGH = 10.0
@@ -247,7 +247,7 @@ class PredictiveErrors:
         return np.where((cells > 1.0) & (departs | self._biased(cells)), np.maximum(plain, 0.0), summed)
 
     def _biased(self, cells: FloatArray) -> NDArray[np.bool_]:
-        """Whether sums of so many cells may be biased by more than their noise."""
+        """Whether sums of ``cells`` cells may be biased by more than their noise."""
         seen = np.zeros(0) if self._departures is None else self._departures
         most = 0 if self.counts is None else self.counts.size
         part = cells[:, None] / np.minimum(2.0 ** np.arange(seen.size), most)
@@ -363,7 +363,7 @@ class PredictiveErrors:
         return self.whole(published, deviation, np.broadcast_to(one, published.shape), confidence)
 
     def _squared(self, said: Said, cells: FloatArray, published: FloatArray) -> FloatArray:
-        """Expected squared errors, by what the law says of questions about so many cells."""
+        """Expected squared errors, by what the law says of questions about ``cells`` cells."""
         mean, known, inner, plain, noise = said
         believed = self._law.caution_of(cells) * (self._law.hedged(known, noise, cells) + inner)
         return self._law.overlap * np.minimum(

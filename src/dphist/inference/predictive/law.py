@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
 
-# From so many cells on, or half of all, the leaf of every cell is written down, where there are not too many.
+# From 65,536 asked cells on, or half of all, the leaf of every cell is written down; never of more than 2²⁶ cells.
 _PAINTED_FROM, _LARGEST_PAINTED = 1 << 16, 1 << 26
 # Bits of a fraction that are not kept: the law is a guess, and a file need not hold its noise.
 _DROPPED = 12
@@ -195,7 +195,7 @@ class Law:
         return wider
 
     def caution_of(self, cells: FloatArray) -> FloatArray:
-        """The caution for questions about so many cells."""
+        """The caution for questions about ``cells`` cells."""
         number = np.ceil(np.log2(np.maximum(cells, 1.0) / 1.5)).astype(np.int64)
         return np.asarray(self.caution[np.clip(number, 0, self.caution.size - 1)], dtype=np.float64)
 

@@ -19,7 +19,7 @@ _FEWEST = 40
 
 @lru_cache(maxsize=8)
 def trial_boxes(shape: tuple[int, ...]) -> list[tuple[IntArray, IntArray]]:
-    """For every size class 2^k the bounds of some boxes of about so many cells; places follow a low-discrepancy rule.
+    """For every size class 2^k the bounds of some boxes of about 2^k cells; places follow a low-discrepancy rule.
 
     In several dimensions a box is cut from the grid on some axes and takes the whole of the others, as questions do.
     """

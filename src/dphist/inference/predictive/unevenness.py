@@ -22,19 +22,20 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-# At sizes that were never measured, what was learned from larger ones may be wrong: so much of what is believed before
+# At sizes that were never measured, what was learned from larger ones may be wrong: 0.4 of what is believed before
 # anything was seen is added, fading as splits of that size are seen. Hidden combs and teeth need it.
 _UNSEEN = 0.4
-# And so many times more, over the root of how many deviations of its noise the total is: what taught little may hide
+# That part grows by the factor 1 + 12/√d where the total is d deviations of its noise: what taught little may hide
 # much. Of 160 cases on 40 drawn planes (`dphist_bench.data.drawn`, 8 draws) one then holds in less than 0.93, four
 # without it; of those on 40 drawn lines none, three without it.
 _HIDDEN = 12.0
 # What c² is believed before anything was seen.
 _BEFORE = float(np.dot(FIRST, WAYS)) / sum(FIRST)
-# Wary of what splits do not tell: those under blocks up to so many times as full as the leaves are listened to; the
-# deviation of c² beforehand; which part of what is believed stays, whatever second moments say; and fewer than so many
-# splits have none. On combs, levels under combs, stairs (20 lines of 4,096 cells, 500 cases, 16 draws) 5 then hold in
-# less than 0.93, the least in 0.88; 16 without, the least in 0.60 (6 draws). Ordinary lines are 1.01 to 1.04 as wide.
+# Wary of what splits do not tell: only those under blocks at most twice as full as the leaves are listened to; the
+# deviation of c² beforehand is 0.35; at least 0.7 of what is believed stays, whatever second moments say; and those of
+# fewer than 8 splits are ignored. On combs, levels under combs, stairs (20 lines of 4,096 cells, 500 cases, 16 draws) 5
+# then hold in less than 0.93, the least in 0.88; 16 without, the least in 0.60 (6 draws). Ordinary lines are 1.01 to
+# 1.04 as wide.
 _AS_FULL = 2.0
 _DEVIATION = 0.35
 _STAYS = 0.7

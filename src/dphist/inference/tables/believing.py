@@ -47,16 +47,16 @@ _DEPARTURES = np.array([1.0, 3.0, 30.0, 300.0, 30_000.0])
 _LEARNING = 15
 # How likely each of them is at first, and how many cells' worth that is beside what cells say.
 _SURPRISE, _DOUBTS = 0.01, 1.0
-# Tables of up to so many attributes are bounded by their tables of two, larger ones by those of one.
+# Tables of at most 6 attributes are bounded by their tables of two, larger ones by those of one.
 _FEW_AXES = 6
 # Normal noise, and Laplace noise as a mixture of normal ones whose variances have an exponential law (Gauss–Laguerre).
 _NORMAL = np.array([1.0]), np.array([1.0])
 _LAPLACE = np.array([0.3225, 1.7458, 4.5366, 9.3951]), np.array([0.6031, 0.3574, 0.0389, 0.0006])
 # A cell that the model calls empty may yet hold this part of the mean cell.
 _NEVER_EMPTY = 0.01
-# Tables with so many cells for one that is free are told of as if all were; with fewer it makes no difference.
+# Tables with at least 1.05 cells for each free one are scaled as if all were free; with fewer it makes no difference.
 _TIED = 1.05
-# An axis is halved as long as it has so many values; of more cells than this every so many tell how they depart.
+# An axis is halved while it has at least 4 values; at most 32,768 cells, evenly picked, tell how all depart.
 _HALVED, _TELLING = 4, 1 << 15
 # What a fitted law of departures gains where there is nothing, in nats (with one, boxes of smooth products of three
 # attributes were off by 1.2 times as much); how many tables depart at first, and how many tables' worth that is. More
@@ -66,7 +66,7 @@ _AGAINST, _SOME, _SAID, _CERTAIN = 2.0, 0.1, 1.0, 50.0
 # all is in that of each size (made-up cubes: with 1, 10, 30, 100 the worst of 40 has 1.22, 1.12, 1.07, 1.06 of the
 # error before on cells, where nothing departs; groups of people gain 3 % less with 100 than with 30).
 _SIZES, _OF_ALL = np.array([0.1, 0.3, 1.0, 3.0, 10.0]), 30.0
-# Laplace noise in blocks of fewer cells than this is not taken to be normal, but by so many variances.
+# Laplace noise in blocks of fewer than 64 cells is taken for a mixture of 6 normal laws, not for one.
 _SUMS_TO_NORMAL, _TAILS = 64, 6
 
 
@@ -140,7 +140,7 @@ def believe(tables: Sequence[Beside], *, sized: bool = False) -> list[FloatArray
             better, left, follows = level.believed(likely, part)
             each = tables[place]
             if each.doubts is not None:
-                # Of a cell so much of it is left to the table alone.
+                # Of what is left to doubt of a cell, this part is the table's alone.
                 own = 1.0 if each.beyond is None else each.variance / each.beyond
                 each.doubts.append(own * left)
                 each.follows.append(own * follows)
@@ -218,7 +218,7 @@ class _Level:
         """How often cells depart by how much, as they say themselves, and what that gains in evidence, in nats."""
         # Cells say slowly that they do not depart, where noise would hide it, and quickly that they do.
         first = np.where(_DEPARTURES > 1.0, _SURPRISE, 1.0 - _SURPRISE * (_DEPARTURES.size - 1))
-        # So many cells are enough to tell.
+        # 32,768 cells are enough to tell.
         fits = self._fit(slice(None, None, 1 + self.mean.size // _TELLING))[0]
         likely, free = first, self.free
         for _ in range(_LEARNING):

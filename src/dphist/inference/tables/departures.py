@@ -53,7 +53,7 @@ _APART, _FEWEST, _ROOM = 3, 20, 4.0
 # Squares of a sum of noise scatter by this many times their squared mean (2 if normal, 5 for one Laplace draw); boxes
 # of different sizes overlap, and count half.
 _SCATTER, _OVERLAP = 2.5, 0.5
-# So many boxes tell it of a table, four times as many of the cube; they are halved up to so many times.
+# 1,000 boxes tell it of a table, 4,000 of the cube; each is halved at most five times.
 _TOLD_BY, _HALVINGS = 1000, 6
 
 
@@ -92,7 +92,7 @@ class Departures:
         return found
 
     def variances(self, low: IntArray, high: IntArray, order: int) -> FloatArray:
-        """What boxes have of it beyond the tables of up to so many attributes."""
+        """What boxes have of it beyond the tables of at most ``order`` attributes."""
         sides = _once((high - low).astype(np.float64))
         found = np.zeros(len(low))
         for sums, length in zip(self.sums, self.lengths, strict=True):
@@ -112,7 +112,7 @@ class Shrunk:
     Args:
         measured: The tables that were measured, the cube among them.
         counts: The published cube.
-        order: Tables of up to so many attributes were settled before the cube.
+        order: Tables of at most ``order`` attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
         ordered: For every attribute whether its values have neighbours; all of them unless told.
         times: How many times those variances published sums are off by, for tables of which only the cube speaks;
@@ -275,7 +275,7 @@ def _once(sides: FloatArray) -> FloatArray:
 
 
 def _subsets(axes: int, order: int) -> list[tuple[list[int], list[int]]]:
-    """Every subset of so many attributes at most, and the others."""
+    """Every subset of at most ``order`` attributes, and the others."""
     return [
         (list(inside), [axis for axis in range(axes) if axis not in inside])
         for size in range(order + 1)

@@ -73,7 +73,7 @@ def fit_mixture(
         steps: Of gradient descent, at most; very wide tables get fewer.
         price: What dependence costs, in units of ``total`` ÷ (the tables' median deviation).
         fits: How many models are fitted from different starts; their mean, a mixture again, errs less than each.
-        long: Columns of at least so many values are held against the other columns alone, never against themselves,
+        long: Columns of at least ``long`` values are held against the other columns alone, never against themselves,
             which is most of the work where there is one; 0 for none.
 
     Returns:

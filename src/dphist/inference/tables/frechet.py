@@ -50,7 +50,7 @@ BOUNDS = Words(
 )
 """What is said of them."""
 
-# Tables that are looked at, at most; of more only so many as make up the attributes. And chains that are tried.
+# At most 64 tables are looked at, of more only one chain that makes up the attributes; at most 16 chains are tried.
 _MOST, _CHAINS = 64, 16
 _LARGEST = 1 << 62
 

@@ -28,19 +28,19 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 # Shrunk cells merely follow the measured ones if they depart by less than this part of their variance; and a sum of
-# them departs too far from so many variances on. Of eight made-up cubes whose cells depart by 0.5 to 0.9 of it least
-# squares has 0.98 to 1.47 of their error on two-way tables and boxes (0.89 on boxes of one of 269 records), of six
-# whose cells depart by less 0.87 to 1.06.
+# them departs too far from 36 variances on. Of eight made-up cubes whose cells depart by 0.5 to 0.9 of it least squares
+# has 0.98 to 1.47 of their error on two-way tables and boxes (0.89 on boxes of one of 269 records), of six whose cells
+# depart by less 0.87 to 1.06.
 _FOLLOWING, _FAR = 0.5, 36.0
 # Published sums depart from unbiased ones by those ones' noise and their own errors: if that is r times the noise, in
 # squares, their own are r − 1 of it, and worse than the noise from 2 on. A few boxes tell r; so a little more.
 _BIASED = 2.5
 # One draw of noise may be most of what a few cells of one category are off by: it counts for three deviations at most.
 _ONE_DRAW = 9.0
-# Boxes by which that is told: their sizes, in powers of two, are told apart if so many are alike. Large ones overlap:
-# as many squares as there is room for are apart, and their mean must lie so many deviations above what noise makes of
-# it. By eight boxes and a mean of 2.5 alone three of 45 made-up cubes had least squares' noise in one of four releases,
-# for nothing: sums that were off by 2.6 to 57 were answered with 31 to 460.
+# 500 boxes tell that: their sizes, in powers of two, are told apart if at least 8 are alike. Large ones overlap: as
+# many squares as there is room for are apart, and their mean must lie 3.5 deviations above what noise makes of it. By
+# eight boxes and a mean of 2.5 alone three of 45 made-up cubes had least squares' noise in one of four releases, for
+# nothing: sums that were off by 2.6 to 57 were answered with 31 to 460.
 _BOXES, _ALIKE, _SURE = 500, 8, 3.5
 # A deviation that is less by no more than this hardly shows in bounds that are whole counts.
 _WHOLE = 0.25
@@ -87,7 +87,7 @@ class TableNoise(LeastSquaresNoise):
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
         """Add up the published cells, or answer by least squares where sums of shrunk cells are not to be trusted.
 
-        That is where a sum departs by more than six deviations from the unbiased one, where sums of about so many
+        That is where a sum departs by more than six deviations from the unbiased one, where sums of about as many
         cells do so by more than noise explains, and wherever the published cells merely follow the measured ones, as
         little was won by shrinking there. But nowhere where least squares has more noise than the sum can be off by.
         """
@@ -220,7 +220,7 @@ class TableNoise(LeastSquaresNoise):
 
 
 def _mean_of_squares(apart: FloatArray) -> FloatArray:
-    """What the mean of so many squared normal draws hardly ever exceeds (Wilson and Hilferty 1931)."""
+    """What the mean of ``apart`` squared normal draws hardly ever exceeds (Wilson and Hilferty 1931)."""
     each = 2.0 / (9.0 * apart)
     return np.asarray((1.0 - each + _SURE * np.sqrt(each)) ** 3, dtype=np.float64)
 

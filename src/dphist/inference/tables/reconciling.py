@@ -84,7 +84,7 @@ def lean(
         plain = measured.table(axes)
         between = centred(summed - table)
         apart = float((between * between).sum())
-        # Margins are the table's own: of what follows the noise, so much is beyond them.
+        # Margins are the table's own: of what follows the noise, this part is beyond them.
         part = freedom / table.size
         worse = _squares(plain - summed) - _squares(plain - table)
         worse += 2.0 * part * (follows[measured.everything] - follows.get(axes, 0.0))

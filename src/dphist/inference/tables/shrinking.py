@@ -226,7 +226,7 @@ def _energy(measured: TableResiduals, axes: Axes, apart: FloatArray) -> float:
 
 
 def merge_values(counts: FloatArray, least: float, *, ordered: bool) -> IntArray:
-    """Merge values of one attribute until each group holds at least so many records, by noisy counts of them.
+    """Merge values of one attribute until each group holds ``least`` records or more, by their noisy counts.
 
     Cells of pairs are the thinner, the finer the values; a value that is too rare to be seen in any pair is measured
     together with its neighbours (of ordered attributes) or with the other rare ones.

@@ -32,12 +32,12 @@ _Codes = NDArray[np.int32]
 # Exchanges that are tried, at most (records × columns × sweeps), and sweeps: the gain of further ones is small.
 _MOST_TRIED = 4e7
 _MOST_SWEEPS = 40
-# A matrix of all pairs has so many rows at most (a gigabyte in single precision).
+# A matrix of all pairs has at most 16,000 rows (a gigabyte in single precision).
 _MOST_ROWS = 16_000
-# Tables that a guess is raked in: of so many cells at most, so many of them kept, in so many rounds; and what a cell
-# that the mixture leaves empty may be filled from.
+# A guess is raked in tables of at most 1,048,576 cells, in 6 rounds; beyond 32 kept tables all are dropped. Every cell
+# gets 10⁻⁶ of the mean cell on top, so that one which the mixture leaves empty may be filled.
 _MOST_CELLS, _MOST_KEPT, _RAKING_ROUNDS, _TRACE = 1 << 20, 32, 6, 1e-6
-# Raking a cube goes over so many cells at most, tables times rounds times cells: about a second.
+# Raking a cube goes over at most 400 million cells, tables times rounds times cells: about a second.
 _MOST_IN_CUBE = 4e8
 
 

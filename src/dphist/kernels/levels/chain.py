@@ -34,7 +34,7 @@ _EDGE = np.uint64(LARGE_STEPS[-1][0] + 1)
 
 @kernel
 def _summed(values: FloatArray, size: np.uint64, sums: FloatArray, at: np.uint64) -> float:
-    """Running sums of so many values, four at a time, into ``sums`` from ``at`` on; gives their total."""
+    """Running sums of ``size`` values, four at a time, into ``sums`` from ``at`` on; gives their total."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     total = 0.0
     k = np.uint64(0)
@@ -90,7 +90,7 @@ def _extended(
 
 @kernel
 def _total(values: FloatArray, size: np.uint64) -> float:
-    """The sum of so many values, four sums side by side."""
+    """The sum of ``size`` values, four sums side by side."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     w, x, y, z = 0.0, 0.0, 0.0, 0.0
     k = np.uint64(0)
@@ -164,7 +164,7 @@ def _stretch(
     (d3, u3), (d4, u4), (d5, u5) = LARGE_STEPS
     u0, u1, u2 = u0 / (2 * d0 + 1), u1 / (2 * d1 + 1), u2 / (2 * d2 + 1)
     u3, u4, u5 = u3 / (2 * d3 + 1), u4 / (2 * d4 + 1), u5 / (2 * d5 + 1)
-    # Where sums end that a step by so many levels takes, and where they begin.
+    # Where sums end that a step by at most d levels takes, and where they begin.
     e0, e1, e2 = _EDGE + np.uint64(d0), _EDGE + np.uint64(d1), _EDGE + np.uint64(d2)
     e3, e4, e5 = _EDGE + np.uint64(d3), _EDGE + np.uint64(d4), _EDGE + np.uint64(d5)
     b0, b1, b2 = _EDGE - np.uint64(d0 + 1), _EDGE - np.uint64(d1 + 1), _EDGE - np.uint64(d2 + 1)

@@ -27,8 +27,8 @@ _ZERO_SHARE = 0.9
 # One lone peak among n cells is as likely the largest of n noise draws, and believing a false one costs its square. So
 # jumps off zero count in full only once there are many: with m of them, by m / (m + this).
 _DOUBT = 100.0
-# How levels move is fitted apart for those that noise hides, those about it and those that stand out of it: below and
-# above so many of its deviations. Empty stretches hold on where full ones do not.
+# How levels move is fitted apart for those that noise hides (below 0.3 of its deviations), those about it, and those
+# that stand out of it (above 3). Empty stretches hold on where full ones do not.
 _HEIGHTS = (0.3, 3.0)
 # The odds of structure against one level for all cells before anything was seen, as a logarithm. The evidence of a
 # fitted model is a little too high, as it was fitted; but missing true structure costs more than believing in none.
@@ -139,7 +139,7 @@ class _OneLevel:
 
     @classmethod
     def fitted(cls, model: _Candidate, times: IntArray) -> _OneLevel:
-        """Weigh the levels by their prior and by all values, each seen so many times; nothing is fitted."""
+        """Weigh the levels by their prior and by all values, each seen ``times`` times; nothing is fitted."""
         logs = np.full(model.table.shape, -np.inf)
         np.log(model.table, out=logs, where=model.table > 0.0)
         weights = np.log(model.start) + times @ logs
@@ -223,7 +223,7 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
 def _apply(
     model: _Candidate, even: _OneLevel, trust: float, values: IntArray, rate: float, normal: float
 ) -> Denoised:
-    """Run the fitted model over all cells, so many at a time that its tables fit in memory; mix in the other one."""
+    """Run the fitted model over at most 32,768 cells at a time, so that tables fit in memory; mix in the other one."""
     parts = []
     for lo, hi in _runs(values.size, _LONGEST):
         distinct, rows = _distinct(values[lo:hi])

@@ -55,7 +55,7 @@ def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: Float
     prior = np.array(FIRST)
     prior /= prior.sum()
     for this in range(classes - 1, -1, -1):
-        # Every so many-th split of the class is looked at.
+        # At most 1,536 splits of the class, evenly picked, are looked at.
         mine = inner[order[starts[this] : starts[this + 1]]]
         every = (mine.size + SAMPLE - 1) // SAMPLE
         weight = prior

@@ -21,7 +21,7 @@ _NOTHING = np.empty(0, dtype=np.int64)
 LARGEST_SUM = 2**61
 # Doubles hold every integer up to 2⁵³; the factor covers the intermediate products of a sweep.
 LARGEST_EXACT_SQUARES = 2**53 // 4
-# Tables up to so many numbers (64 MB) are kept whole.
+# Tables of at most 8,388,608 numbers (64 MB) are kept whole.
 _SMALL_TABLE = 2**23
 # Prices under absolute loss are multiples of this where the values leave room.
 _FINEST_PRICE = 2**10
