@@ -12,11 +12,10 @@ from scipy import special, stats
 from dphist import Domain, Ordinal, Workload
 from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.kernels.levels.likelihood import likelihoods, moments
-from dphist.mechanisms import AdaptiveTree, Auto, PrefixSums, Privelet, Tree
+from dphist.mechanisms import AdaptiveTree, PrefixSums, Privelet, Tree
 from dphist.mechanisms.prefixsums import prefix_error, prefix_noise
 from dphist.mechanisms.trees.shares import geometric_shares, level_shares, mean_variance, searched
 from dphist.model.budget import Budget
-from dphist.model.histogram import Histogram
 from dphist.model.law import NoiseLaw
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.questions import Layout
@@ -138,28 +137,6 @@ def test_prefixes_of_a_long_line_are_answered_within_the_goal() -> None:
     sides, shares = searched(4096, "prefixes", law.exponent)
     tree = mean_variance((4096,), sides, "prefixes", np.array(shares, dtype=float), law.exponent)
     assert math.sqrt(mean) < math.sqrt(tree / 2) < 4.2
-
-
-def test_auto_asks_for_roots_of_prefixes_under_rho_only() -> None:
-    for budget, wanted in ((Budget.of(1), Tree), (Budget.of(rho=1), PrefixSums)):
-        right = open_counts(np.arange(64), budget)
-        chosen, why = Auto(workload="prefixes", guaranteed=True).choose(right)
-        assert isinstance(chosen, wanted)
-        assert ("prefixsums" in why) == (wanted is PrefixSums)
-
-
-def test_auto_takes_the_root_of_prefixes_where_it_is_forecast_to_be_off_by_less() -> None:
-    """Full lines go to the root, nearly empty ones to a tree: a noisy total tells, and the reason says by how much."""
-    budget, domain = Budget.of(rho="1/200"), Domain([Ordinal("x", range(1024))])
-    told = Workload.prefixes(domain)
-    for each, wanted in ((400, "(prefixsums)"), (0, "(adaptivetree)")):
-        right = open_counts(Histogram(domain, np.full(1024, each)), budget, workload=told, seed=3)
-        note = Auto().estimate(right).note
-        assert wanted in note
-        assert "would be" in note
-    # Under ε the root has no say, and nothing is paid for a total.
-    right = open_counts(Histogram(domain, np.full(1024, 400)), 1, workload=told, seed=3)
-    assert "prefixsums" not in Auto().estimate(right).note
 
 
 def test_the_forecast_of_prefixes_is_what_their_noise_is() -> None:
