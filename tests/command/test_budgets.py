@@ -44,7 +44,8 @@ def test_totals_are_created_raised_and_shown(place):
     assert "kids: spent 1 of 3, 2 left" in told
     # A quoted (ε, δ) has its ρ beside it.
     assert "epsilon 0.1 at delta 1e-09, rho 0.00499584" in told
-    assert "left for one release: rho 1.08" in told
+    assert "publish one release with ε up to" in told
+    assert "ρ up to 1.08" in told
     assert "pyramid" in told
     assert "delta 1e-09, which" not in run(
         "raise", place, "kids", "--delta", "1e-6", "--purpose", "the board"

@@ -125,7 +125,7 @@ def test_a_total_is_raised_with_a_reason_and_never_lowered(ledger):
     ledger.create("adults", 1)
     ledger.reserve("adults", 1, "first")
     for total in (0.5, 1):
-        with pytest.raises(errors.InputError, match="above the present total"):
+        with pytest.raises(errors.InputError, match="must be larger than"):
             ledger.raise_total("adults", total, "why not")
     with pytest.raises(errors.InputError, match="purpose"):
         ledger.raise_total("adults", 2, " ")

@@ -176,7 +176,7 @@ def test_totals_that_make_no_sense_are_refused(ledger):
             ledger.create("adults", **wrong)
     ledger.create("adults", rho=1)
     for lower in ({"rho": 1}, {"rho": "1/2"}, {"epsilon": 5}, {"epsilon": 5, "delta": "1e-9"}):
-        with pytest.raises(errors.InputError, match="above the present total"):
+        with pytest.raises(errors.InputError, match="must be larger than"):
             ledger.raise_total("adults", purpose="why not", **lower)
 
 

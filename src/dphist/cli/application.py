@@ -93,14 +93,14 @@ Confidence = Annotated[float, typer.Option(help="How often the interval should h
 AllowDropped = Annotated[
     float,
     typer.Option(
-        help="Which share of the rows may be left out, for want of a cell or as more than the unit keeps of a person; "
-        "more stop it before anything is paid. 1, where others see whether this succeeds: then no stop hangs on the "
-        "records."
+        help="The largest share of the rows that may be left out, because the schema has no place for them or a person "
+        "has more than are counted; if there are more, nothing is paid. For automatic runs give 1. Warning: it then "
+        "does not stop if many rows are left out."
     ),
 ]
 Unattended = Annotated[
     bool,
-    typer.Option("--unattended", help="No reminders: something else keeps the account."),
+    typer.Option("--unattended", help="For automatic runs: no reminders, something else keeps the account."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Write over a release that is there.")]
 

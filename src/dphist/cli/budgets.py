@@ -188,8 +188,8 @@ def _told(account: Account) -> list[str]:
     ]
     if account.currency == "rho":
         told.append(
-            f"  left for one release: rho {_short(account.rho_left)}, "
-            f"or a pure epsilon of {_short(account.epsilon_left)}"
+            f"  you can still publish one release with ε up to {_short(account.epsilon_left)}, or ρ up to "
+            f"{_short(account.rho_left)}"
             + (f"; delta {_short(account.delta_left)} for discovered keys" if account.delta_left else "")
         )
     return told

@@ -66,7 +66,9 @@ def publish(
     ] = None,
     partition_by: Annotated[
         list[str] | None,
-        typer.Option(help="A public attribute: one run for each of its values, each with the whole budget."),
+        typer.Option(
+            help="A public attribute: treats each of its values (each region, say) separately. Does not cost more."
+        ),
     ] = None,
     measure: Annotated[
         list[str] | None,

@@ -106,7 +106,7 @@ class Errors(Protocol):
         ...
 
 
-EXACT = "exact: the noise in the range has a known distribution"
+EXACT = "exact: {percent} of 100 such intervals contain the true count"
 
 
 class NoiseErrors:
@@ -303,7 +303,7 @@ class NoisyCells(NoiseErrors):
     centre: FloatArray = field()  # no default, though there is one above
     law: NoiseLaw
     exact: bool = True
-    short: ClassVar[str] = "exact: noise of the counts before any were merged, widened to hold the answer"
+    short: ClassVar[str] = EXACT
     theorem = True
     method: str = "noise of the unmerged counts in the range, around their sum; widened to hold the answer"
 

@@ -241,8 +241,8 @@ def _suggested(name: str, found: Range, epsilon: Fraction, *, whole: bool) -> Su
         step *= 10
         low, high = (low // step) * step, -((-high) // step) * step
     reason = (
-        f"Octaves {found.how}; somewhat further than the outermost that stood out of the noise. Values beyond are "
-        "clipped; half of the width is what one record adds to the noise."
+        f"Bounds found by noisy doubling (1, 2, 4, …), {found.how}, and rounded outwards. Values beyond are clipped; "
+        "half of the width is what one record adds to the noise."
     )
     bins = found.grain if not whole else Fraction(max(1, math.ceil(found.grain)))
     return Suggested(name, epsilon, reason, Measure(name, low, high, step), bins)

@@ -75,5 +75,7 @@ class Guarantee:
         said = f"{self.budget.describe()} for {self.unit.describe()}"
         if not self.delta:
             return said
-        shown = f"discovered keys are shown from a noisy count of {self.threshold:,} on"
-        return f"{said}; {shown}, and with a chance of at most {float(self.delta):g} one that only they have"
+        return (
+            f"{said}; names are shown if their noisy count is {self.threshold:,} or more, and the chance of showing a "
+            f"name that only one of them has is at most one in {float(1 / self.delta):,.0f}"
+        )

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from dphist.errors import TooLargeError
 from dphist.inference.estimate import (
+    CALIBRATED,
+    EXACT,
     Errors,
     Estimate,
     Interval,
@@ -169,9 +171,7 @@ class LeastSquaresNoise(NoiseErrors):
     """Errors of tables under least squares over what was measured, exactly; elsewhere what these tables allow."""
 
     theorem = True
-    short: ClassVar[str] = (
-        "exact: noise of least squares over the measured tables, widened to hold the answer"
-    )
+    short: ClassVar[str] = EXACT
     method = (
         "exact variance of least squares over the measured tables; "
         "how attributes go together beyond these tables was not measured"
@@ -394,9 +394,7 @@ class StagedNoise(ResidualNoise):
         stages: What was measured in each.
     """
 
-    short: ClassVar[str] = (
-        "calibrated: noise of least squares over tables that earlier ones chose, widened to hold the answer"
-    )
+    short: ClassVar[str] = CALIBRATED.short
     method = (
         "variance of least squares over the measured tables, of which some were chosen by what others showed; "
         "how attributes go together beyond these tables was not measured"

@@ -191,10 +191,7 @@ class ChosenPairs:
         }
         rows = np.concatenate([near[(axis,)] / total for axis in range(len(shape))])
         model = MixtureModel(shape, np.ones(1), rows[:, None])
-        note = (
-            f"{UNPAIRED} Tables of one attribute were measured with the whole budget: it sees too little of pairs, or "
-            "there was too little to see; that attributes go together by chance alone is a guess"
-        )
+        note = f"{UNPAIRED} Tables of one attribute were measured with the whole budget"
         return publish_near(shape, self.asked, total, near, model, errors, note)
 
     def _fit(

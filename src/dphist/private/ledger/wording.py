@@ -124,8 +124,8 @@ def exhausted(dataset: str, asked: Spend, spend: Spend, fund: Fund, place: str) 
 def foreign(dataset: str, budget: str, spend: str) -> errors.UnitMismatch:
     """Refuse a spend whose promise says nothing about those whom the budget protects."""
     return errors.UnitMismatch(
-        f"dataset {dataset!r}: unit: its budget is for {budget}, and a release for {spend} promises them nothing that "
-        "could be charged. Nothing was spent; publish for the budget's unit, or open a budget for the other one"
+        f"dataset {dataset!r}: unit: this budget protects {budget}; you publish for {spend}. These cannot be added up: "
+        "use another budget. Nothing was spent"
     )
 
 
@@ -170,7 +170,7 @@ def created_twice(dataset: str, place: str) -> errors.InputError:
 def lowered(dataset: str, total: Total) -> errors.InputError:
     """Refuse a total that allows less in something, or no more in anything."""
     return errors.InputError(
-        f"total must be above the present total of {dataset!r}, {total.describe()}, and below it in nothing; a budget "
+        f"total: the new total of {dataset!r} must be larger than {total.describe()}. It cannot be lowered; a budget "
         "in rho stays in rho, and one in epsilon may get a delta"
     )
 

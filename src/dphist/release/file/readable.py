@@ -15,6 +15,7 @@ from dphist.model.phrases import UNPAIRED
 from dphist.release.cells import TableCells
 from dphist.release.columns import label_columns
 from dphist.release.contents import Contents
+from dphist.release.guarantee import Guarantee
 from dphist.release.sums import column_words
 from dphist.version import __version__
 
@@ -27,7 +28,7 @@ def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -
     """The words of a file, by key; ``columns`` names the columns of numbers."""
     low, high, percent = columns["low"], columns["high"], f"{100 * confidence:g}"
     words = release.about.given() | {
-        "guarantee": release.guarantee.describe(),
+        "guarantee": _promise(release.guarantee),
         "confidence": f"{confidence:g}",
         # Whoever reads the file without dphist hears it first, too.
         "intervals": f"{UNPAIRED} " * release.note.startswith(UNPAIRED)
@@ -43,6 +44,17 @@ def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -
         "software": f"dphist {__version__}",
     }
     return {name.encode(): text.encode() for name, text in words.items()}
+
+
+def _promise(guarantee: Guarantee) -> str:
+    """The guarantee, in the words that files of this format have."""
+    said = f"{guarantee.budget.describe()} for {guarantee.unit.describe()}"
+    if not guarantee.delta:
+        return said
+    return (
+        f"{said}; discovered keys are shown from a noisy count of {guarantee.threshold:,} on, and with a chance of at "
+        f"most {float(guarantee.delta):g} one that only they have"
+    )
 
 
 def told_columns(
