@@ -15,7 +15,7 @@ def _found(law, wanted, start, power=1.0):
         asked.append(amount)
         return law(float(amount))
 
-    return least_amount(error, wanted, (Fraction(start), law(start)), power), len(asked)
+    return least_amount(error, wanted, (Fraction(start), law(start)), power, 0.02), len(asked)
 
 
 @pytest.mark.parametrize("start", [0.001, 1.0, 500.0])

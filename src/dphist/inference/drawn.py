@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import Errors, IndependentNoise, laplace_if_bare
 from dphist.inference.trees import TreeNoise
-from dphist.model.budget import Budget
 from dphist.model.law import Kind, NoiseLaw
 from dphist.model.workload import Workload
 
@@ -46,41 +45,6 @@ def drawn_variance(errors: Errors, asked: Workload) -> FloatArray:
         moved = replace(errors, tree=replace(tree, variance=tree.variance + step)).variance(asked)
         return np.asarray(known + (moved - known) / _STEP, dtype=np.float64)
     return errors.variance(asked)
-
-
-def budget_for(errors: Errors, asked: Workload, budget: Budget, wanted: float) -> float:
-    """Find the ε, or ρ, that brings the root mean squared error down to what is wanted.
-
-    Args:
-        errors: What is known of the noise that ``budget`` buys.
-        asked: The questions.
-        budget: What that is.
-        wanted: The error to come down to.
-
-    Returns:
-        The amount; never too little, as variances of the continuous law stand in where no closed form is known.
-    """
-    if isinstance(errors, IndependentNoise):
-        law, terms = laplace_if_bare(errors.law), float(np.mean(_terms(asked)))
-        if budget.pure and not law.gaussian and terms > 0.0:
-            # 1/(2·sinh²(1/2b)) is the variance of a draw of scale b, and b falls as ε grows.
-            scale = 0.5 / math.asinh(math.sqrt(0.5 * terms) / wanted)
-            return float(budget.amount) * float(law.size) / scale
-    return scaled_budget(budget, math.sqrt(float(np.mean(errors.variance(asked)))), wanted)
-
-
-def scaled_budget(budget: Budget, error: float, wanted: float) -> float:
-    """What brings an error down where variances fall with ε², or with ρ.
-
-    Args:
-        budget: What is spent.
-        error: The error it leaves.
-        wanted: The error to come down to.
-
-    Returns:
-        The amount.
-    """
-    return float(budget.amount) * (error / wanted) ** (1 if budget.pure else 2)
 
 
 def _terms(asked: Workload) -> FloatArray:

@@ -7,7 +7,7 @@ of them is a release.
 
 from dphist.planning.compare import Row, compare
 from dphist.planning.currencies import Quote, currencies
-from dphist.planning.forecast import Forecast, epsilon_needed, expected_error, plan, release_forecasts
+from dphist.planning.forecast import Forecast, plan, release_forecasts
 from dphist.planning.nuclear import limit
 
 __all__ = [
@@ -16,8 +16,6 @@ __all__ = [
     "Row",
     "compare",
     "currencies",
-    "epsilon_needed",
-    "expected_error",
     "limit",
     "plan",
     "release_forecasts",

@@ -85,9 +85,9 @@ def currencies(
         >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
         >>> for quote in dphist.planning.currencies(domain, 1, "prefixes", mechanisms=["prefixsums"]):
         ...     print(quote.label, round(quote.limit, 1), round(quote.forecasts[0].error, 1))
-        ε = 1 3.0 18.4
-        (1, 1e-09) 3.0 12.9
-        ρ = 0.462 2.2 2.3
+        ε = 1 2.9 18.4
+        (1, 1e-09) 2.9 12.9
+        ρ = 0.462 2.1 2.3
     """
     asked = positive(epsilon, "epsilon")
     budgets = (

@@ -8,18 +8,17 @@ cut at zero or fitted, the mechanism is run on made-up populations, and the fore
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
-from dphist.inference.drawn import budget_for, drawn_variance, scaled_budget
+from dphist.inference.drawn import drawn_variance
 from dphist.inference.estimate import Errors, IndependentNoise
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Gaussian, Laplace
@@ -64,6 +63,8 @@ _LARGEST_SIMULATION = 1 << 18
 _RUNS = ((1 << 10, 16), (1 << 13, 4), (1 << 16, 2))
 # The confidence of the intervals of which a forecast says how they will be obtained.
 _CONFIDENCE = 0.95
+# How near the budget that is needed is searched for, in its logarithm: what is simulated is right within a quarter.
+_NEARLY, _EXACTLY = 0.02, 1e-7
 # A forecast is to be right within this factor, and a range goes by it beyond what was seen.
 BAND = 1.25
 
@@ -72,20 +73,16 @@ BAND = 1.25
 class Forecast:
     """How far answers will be from the truth, by the root of their mean squared error, and how that is known.
 
-    ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why; where ``best`` is None it is a
-    limit. Where it was simulated, ``error``
-    is the median over made-up populations (all of them but the even one), ``best`` and ``worst`` are the least and the
-    largest over all runs on all of them and a quarter beyond, and ``cases`` has the error on each. The median is a
-    figure to plan by only where the populations agree on it (``agreed``); elsewhere the range is all that can be said
-    before data are read, and `shown` says no more. ``epsilon_needed`` brings ``error`` down to what was wanted; for a
-    budget in ρ, also one that an (ε, δ) bought, it is a ρ.
+    Where it was simulated the error is a figure to plan by only where the populations agree on it (``agreed``);
+    elsewhere the range is all that can be said before data are read, and `shown` says no more.
 
     Args:
         mechanism: Its text.
-        error: The root mean squared error expected, or None.
-        best: The least over all runs on the made-up populations, and a quarter below.
+        error: The root mean squared error expected, None where it is not known; where it was simulated, the median over
+            made-up populations but the even one.
+        best: The least over all runs on the made-up populations, and a quarter below; None where ``error`` is a limit.
         basis: How that is known, or why not.
-        epsilon_needed: The ε, or ρ, that brings the error down to what was wanted.
+        epsilon_needed: The ε that brings the error down to what was wanted; a ρ where the budget is one.
         worst: The largest over all runs on the made-up populations, and a quarter above.
         cases: The error on each of them, by its name.
         limit: The least error that unbiased linear answers can have (`dphist.planning.limit`), where it was computed.
@@ -251,8 +248,11 @@ def release_forecasts(
     asked = None if workload is None else Workload.parse(domain, workload)
     wide = Auto().goes_wide(domain, asked)
     pairs = wide and len(domain.attributes) > 1
-    usual = {"tables of two attributes": "marginals:2"} if pairs else {each: each for each in _USUAL}
-    kinds: dict[str, str | Workload] = {**usual} if asked is None else {"what will be asked": asked}
+    kinds: dict[str, str | Workload] = {each: each for each in ("cells", "ranges", "marginals")}
+    if pairs:
+        kinds = {"tables of two attributes": "marginals:2"}
+    if asked is not None:
+        kinds = {"what will be asked": asked}
     # Whoever hears nothing of a domain that nobody can write out publishes all tables of two attributes.
     announced = asked is not None or wide
     found: dict[str, Forecast] = {}
@@ -263,17 +263,11 @@ def release_forecasts(
                 measures=measures,
             )  # fmt: skip
             found[name] = counts
-            for measure in measures:
-                found[f"sums of {measure.name}, {name}"] = _sums_forecast(
-                    domain,
-                    Budget.of(epsilon),
-                    asked,
-                    questions(domain, each)[1],
-                    unit or Unit(),
-                    measures,
-                    measure,
-                    counts,
-                )
+            if measures:
+                sums = _sums_forecasts(
+                    domain, Budget.of(epsilon), asked, questions(domain, each)[1], unit or Unit(), measures, counts
+                )  # fmt: skip
+                found |= {f"sums of {measure}, {name}": error for measure, error in sums.items()}
         except DphistError as refusal:
             # Whoever rehearses or starts has more to hear than that this question cannot be forecast.
             found.setdefault(name, Forecast("auto", None, None, str(refusal)))
@@ -293,108 +287,36 @@ def _beside_sums(
     return plan.counts, budget.part(plan.share)
 
 
-def _sums_forecast(
+def _sums_forecasts(
     domain: Domain,
     budget: Budget,
     hint: Workload | None,
     asked: Workload,
     unit: Unit,
     measures: Sequence[Measure],
-    measure: Measure,
     counts: Forecast,
-) -> Forecast:
+) -> dict[str, Forecast]:
     """Sums are noise of a known law, and what was taken from each value is given back by as many noisy counts."""
     from dphist.publishing.measures import plan_measures
 
     plan = plan_measures(domain, measures, Auto(), hint, None, budget)
-    place = [each.plain and each.measure == measure for each in plan.quantities].index(True)
-    quantity = plan.quantities[place]
-    if counts.error is None:
-        return replace(counts, mechanism=show(plan.mechanism))
-    right, _ = open_gate(
-        Sums(domain, np.zeros(domain.shape, dtype=np.int64)), budget.part(plan.shares[place]), quantity.in_steps(unit),
-        workload=hint, noise=Noise(Keystream.for_tests(0)),
-    )  # fmt: skip
-    errors = plan.mechanism.estimate(right).errors
-    steps = float(np.mean(drawn_variance(errors, asked))) + (quantity.centre * counts.error) ** 2
-    off = math.sqrt(steps) * float(quantity.step)
-    return Forecast(
-        show(plan.mechanism),
-        off,
-        off,
-        "exact but for counts that are not",
-        intervals=spoken(errors.words, _CONFIDENCE)[0],
-    )
-
-
-@explained
-def expected_error(
-    mechanism: str | Mechanism,
-    domain: Domain,
-    epsilon: Number,
-    workload: str = "ranges",
-    *,
-    records: int = 100_000,
-) -> float:
-    """Forecast one mechanism's root mean squared error; refuses where there is no forecast.
-
-    Args:
-        mechanism: Whom to forecast.
-        domain: What would be counted.
-        epsilon: What would be spent.
-        workload: What would be asked.
-        records: A public guess at how many records there are.
-
-    Returns:
-        The error, in records.
-
-    Example:
-        >>> import dphist
-        >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
-        >>> round(dphist.planning.expected_error("laplace", domain, 1, "cells"), 2)
-        1.36
-    """
-    forecast = plan(domain, epsilon, workload, mechanisms=[mechanism], records=records)[0]
-    if forecast.error is None:
-        raise InputError(f"{forecast.mechanism}: {forecast.basis}")
-    return forecast.error
-
-
-@explained
-def epsilon_needed(
-    mechanism: str | Mechanism,
-    domain: Domain,
-    error: float,
-    workload: str = "ranges",
-    *,
-    records: int = 100_000,
-) -> float:
-    """Find the ε with which one mechanism's root mean squared error comes down to ``error``.
-
-    Args:
-        mechanism: Whom to forecast.
-        domain: What would be counted.
-        error: The error to come down to, in records.
-        workload: What would be asked.
-        records: A public guess at how many records there are.
-
-    Returns:
-        The ε.
-
-    Example:
-        >>> import dphist
-        >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
-        >>> dphist.planning.epsilon_needed("laplace", domain, error=1.0, workload="cells") > 1
-        True
-    """
-    forecast = plan(domain, 1, workload, mechanisms=[mechanism], records=records, error=error)[0]
-    if forecast.epsilon_needed is None:
-        raise InputError(f"{forecast.mechanism}: {forecast.basis}")
-    return forecast.epsilon_needed
-
-
-# What is forecast where nobody says what will be asked, of a release that is told nothing, either.
-_USUAL = ("cells", "ranges", "marginals")
+    name, nothing = show(plan.mechanism), Sums(domain, np.zeros(domain.shape, dtype=np.int64))
+    found: dict[str, Forecast] = {}
+    for quantity, share in zip(plan.quantities, plan.shares, strict=True):
+        if not quantity.plain:
+            continue
+        measure = quantity.measure.name
+        if counts.error is None:
+            found[measure] = replace(counts, mechanism=name)
+            continue
+        noise = Noise(Keystream.for_tests(0))
+        right, _ = open_gate(nothing, budget.part(share), quantity.in_steps(unit), workload=hint, noise=noise)
+        errors = plan.mechanism.estimate(right).errors
+        steps = float(np.mean(drawn_variance(errors, asked))) + (quantity.centre * counts.error) ** 2
+        off = math.sqrt(steps) * float(quantity.step)
+        words = spoken(errors.words, _CONFIDENCE)[0]
+        found[measure] = Forecast(name, off, off, "exact but for counts that are not", intervals=words)
+    return found
 
 
 def _tables_forecast(name: str, rms: float, parts: Mapping[str, float]) -> Forecast:
@@ -421,83 +343,52 @@ class _Study:
     runs: int | None = None
 
     def forecast(self, budget: Budget, wanted: float | None) -> Forecast:
-        name = show(self.mechanism)
         try:
-            wide = self._wide(budget)
-            if wide is not None:
-                return replace(wide, epsilon_needed=self._wide_needed(wide, budget, wanted))
-            errors = self._oblivious(budget)
-            if errors is not None:
-                rms = math.sqrt(float(np.mean(drawn_variance(errors, self.asked))))
-                needed = None if wanted is None else budget_for(errors, self.asked, budget, wanted)
-                basis = "exact: what is published is the truth plus noise that does not depend on the data"
-                return Forecast(
-                    name, rms, rms, basis, needed, rms, intervals=spoken(errors.words, _CONFIDENCE)[0]
-                )
-            if self.domain.size > _LARGEST_SIMULATION:
-                return self._limit(budget, wanted)
-            found, said = self._simulate(budget)
-            needed = None
-            if wanted is not None:
-                needed = _needed(
-                    lambda other: typical(self._simulate(other)[0]), wanted, budget, typical(found)
-                )
+            found = self._expected(budget)
+            if wanted is None:
+                return found
+            near = _EXACTLY if found.basis.startswith("exact") else _NEARLY
+            needed = least_amount(
+                lambda amount: self._expected(Budget(amount, budget.currency)).error or 0.0,
+                wanted, (budget.amount, found.error or 0.0), 1.0 if budget.pure else 0.5, near,
+            )  # fmt: skip
         except DphistError as refusal:
-            return Forecast(name, None, None, str(refusal))
+            return Forecast(show(self.mechanism), None, None, str(refusal))
+        return replace(found, epsilon_needed=needed)
+
+    def _expected(self, budget: Budget) -> Forecast:
+        """What this budget leaves: in closed form where there is one, else by trying it out."""
+        name = show(self.mechanism)
+        wide = wide_error(self.mechanism, self.domain, budget, self.unit, self.hint, self.asked)
+        if wide is not None:
+            to_wide = self.mechanism, self.domain, budget, self.unit, self.hint
+            return _tables_forecast(
+                name, wide, wide_cases(*to_wide, self.records) if math.isfinite(wide) else {}
+            )
+        fixed, why = self.mechanism, ""
+        if isinstance(fixed, Auto):
+            fixed, why = fixed.choose(self._open(self._nothing, budget, None))
+        errors = self._oblivious(fixed, budget)
+        if errors is not None:
+            rms = math.sqrt(float(np.mean(drawn_variance(errors, self.asked))))
+            basis = "exact: what is published is the truth plus noise that does not depend on the data"
+            return Forecast(name, rms, rms, basis, None, rms, intervals=spoken(errors.words, _CONFIDENCE)[0])
+        if self.domain.size > _LARGEST_SIMULATION:
+            if not isinstance(fixed, Marginals):
+                cells = f"{self.domain.size:,} cells"
+                raise InputError(f"depends on the data, and {cells} are too many to simulate")
+            # What least squares leaves of tables that are too large to simulate what is then made of them.
+            errors = self._tried(replace(fixed, nonnegative=False), budget)
+            return _tables_forecast(name, math.sqrt(float(np.mean(drawn_variance(errors, self.asked)))), {})
+        found, said = self._simulate(budget)
         runs = [one for each in found.values() for one in each]
         cases = tuple((case, root_mean_square(each)) for case, each in found.items())
         basis = f"simulated on {len(found)} made-up populations of {self.records:,} records; yours may lie outside"
-        if isinstance(self.mechanism, Auto):
-            basis += f"; {self._chosen(budget)}"
+        basis += f"; {why}" if why else ""
         # Some runs on some populations: others would go beyond the least and the largest.
         return Forecast(
-            name, typical(found), min(runs) / BAND, basis, needed, max(runs) * BAND, cases, intervals=said
+            name, typical(found), min(runs) / BAND, basis, None, max(runs) * BAND, cases, intervals=said
         )
-
-    def _limit(self, budget: Budget, wanted: float | None) -> Forecast:
-        """What least squares leaves of tables that are too large to simulate what is then made of them."""
-        fixed = self._fixed(budget)
-        if not isinstance(fixed, Marginals):
-            cells = f"{self.domain.size:,} cells"
-            raise InputError(f"depends on the data, and {cells} are too many to simulate")
-        plain = replace(fixed, nonnegative=False)
-        noise = Noise(Keystream.for_tests(0))
-        errors = plain.estimate(self._open(self._nothing, budget, noise)).errors
-        variance = drawn_variance(errors, self.asked)
-        found = _tables_forecast(show(self.mechanism), math.sqrt(float(np.mean(variance))), {})
-        if wanted is None or found.error is None:
-            return found
-        needed = _needed(lambda other: self._limit(other, None).error or 0.0, wanted, budget, found.error)
-        return replace(found, epsilon_needed=needed)
-
-    def _wide(self, budget: Budget) -> Forecast | None:
-        """The forecast of tables of few attributes, where these are published."""
-        rms = wide_error(self.mechanism, self.domain, budget, self.unit, self.hint, self.asked)
-        if rms is None:
-            return None
-        to_wide = self.mechanism, self.domain, budget, self.unit, self.hint
-        parts = wide_cases(*to_wide, self.records) if math.isfinite(rms) else {}
-        return _tables_forecast(show(self.mechanism), rms, parts)
-
-    def _wide_needed(self, known: Forecast, budget: Budget, wanted: float | None) -> float | None:
-        if wanted is None or known.error is None:
-            return None
-        if not isinstance(self.mechanism, Auto):
-            return scaled_budget(budget, known.error, wanted)
-        # A model leaves the more of least squares' error the more is spent: no power of the budget.
-        return _needed(
-            lambda other: cast("Forecast", self._wide(other)).error or 0.0, wanted, budget, known.error
-        )
-
-    def _chosen(self, budget: Budget) -> str:
-        """What `auto` chooses, and why."""
-        return Auto.choose(cast("Auto", self.mechanism), self._open(self._nothing, budget, None))[1]
-
-    def _fixed(self, budget: Budget) -> Mechanism:
-        """Who measures: `auto` hands over to another."""
-        if isinstance(self.mechanism, Auto):
-            return self.mechanism.choose(self._open(self._nothing, budget, None))[0]
-        return self.mechanism
 
     @cached_property
     def _nothing(self) -> NDArray[np.int64]:
@@ -509,43 +400,42 @@ class _Study:
         histogram = Histogram(self.domain, counts)
         return open_gate(histogram, budget, self.unit, workload=self.hint, noise=noise)[0]
 
-    def _oblivious(self, budget: Budget) -> Errors | None:
+    def _tried(self, mechanism: Mechanism, budget: Budget) -> Errors:
+        """The errors of what a mechanism makes of nothing."""
+        noise = Noise(Keystream.for_tests(0))
+        return mechanism.estimate(self._open(self._nothing, budget, noise)).errors
+
+    def _oblivious(self, fixed: Mechanism, budget: Budget) -> Errors | None:
         """Errors of mechanisms that publish the truth plus noise that is the same for all data.
 
         What is cut at zero, thresholded or fitted afterwards is no longer that, though the noise below it is.
         """
         # Plain noise on every cell needs no run, however many cells there are.
         purse = Purse.of(budget, self.unit)
-        if isinstance(self.mechanism, Laplace):
+        if isinstance(fixed, Laplace):
             return IndependentNoise(1 / purse.pure, exact=True)
-        if isinstance(self.mechanism, Gaussian) and not budget.pure:
+        if isinstance(fixed, Gaussian) and not budget.pure:
             return IndependentNoise(purse.law("apart"), exact=True)
-        fixed = self._fixed(budget)
-        if isinstance(fixed, Laplace | Gaussian | PrefixSums) or (
+        if isinstance(fixed, Gaussian | PrefixSums) or (
             (isinstance(fixed, Tree | Marginals) and not fixed.nonnegative)
             or (isinstance(fixed, Privelet) and not fixed.threshold)
         ):
-            noise = Noise(Keystream.for_tests(0))
-            errors = fixed.estimate(self._open(self._nothing, budget, noise)).errors
+            errors = self._tried(fixed, budget)
             # What lies in no measured table is a guess, whose error depends on the data.
             return errors if bool(np.isfinite(errors.variance(self.asked)).all()) else None
         return None
-
-    @property
-    def _runs(self) -> int:
-        """Answers of one run share their noise, so several are needed; of many cells fewer will do."""
-        size = self.domain.size
-        return self.runs or next((runs for cells, runs in _RUNS if size <= cells), 1)
 
     def _simulate(self, budget: Budget) -> tuple[dict[str, list[float]], str]:
         """Root mean squared error of each run on each made-up population; and how intervals were obtained."""
         found: dict[str, list[float]] = {}
         said: dict[str, None] = {}
+        # Answers of one run share their noise, so several are needed; of many cells fewer will do.
+        runs = self.runs or next((runs for cells, runs in _RUNS if self.domain.size <= cells), 1)
         for number, (name, make) in enumerate(POPULATIONS.items()):
             counts = make(self.domain.shape, self.records)
             truth = self.asked.answer(counts)
             found[name] = []
-            for run in range(self._runs):
+            for run in range(runs):
                 right = self._open(counts, budget, Noise(Keystream.for_tests(1000 * number + run)))
                 estimate = self.mechanism.estimate(right)
                 said[spoken(estimate.errors.words, _CONFIDENCE)[0]] = None
@@ -556,12 +446,3 @@ class _Study:
                 if self.runs is None and told_well(found[name]):
                     break
         return found, " or ".join(said)
-
-
-def _needed(error: Callable[[Budget], float], wanted: float, budget: Budget, known: float) -> float | None:
-    """The ε, or ρ, that brings errors down to what is wanted, beginning at what is known of this budget."""
-
-    def left(amount: Fraction) -> float:
-        return error(Budget(amount, budget.currency))
-
-    return least_amount(left, wanted, (budget.amount, known), 1.0 if budget.pure else 0.5)

@@ -9,13 +9,13 @@ L2 for Gaussian noise with s² = 1/2ρ, in L1, which is at least as much, for La
     ‖WQ‖_* = ‖B·AQ‖_* ≤ ‖B‖_F ‖AQ‖_F ≤ ‖B‖_F, and the mean squared error of m answers, s²‖B‖²_F ÷ m, is at least
     s²‖WQ‖²_* ÷ m, where ‖·‖_* is the sum of the singular values.
 
-Any law of v gives a limit, so a bad one makes the limit low, never wrong:
+Any law of v gives a limit, so a bad one makes the limit low, never wrong. Here cells are drawn evenly:
 
-* one cell i of probability dᵢ moves by c, the rows that somebody may have in a cell: Q = c·diag(d)^½. For single cells
-  and for marginals even d are best (they have all symmetries that the questions have), and the limit is reached;
-* k cells at once, drawn evenly: E[vvᵀ] ⪰ c²k(n − k)/(n(n − 1)) · I;
-* people who are replaced: two different cells i and j, E[vvᵀ] = 2c²(diag d − ddᵀ) ÷ (1 − Σdᵢ²); even d and k rows
-  that go for k that come make it 2kc²/(n − 1) times a projection that leaves one direction out.
+* one cell moves by c, the rows that somebody may have in a cell: Q = c·n^−½·I. For single cells and for marginals this
+  law has all symmetries that the questions have, and the limit is reached;
+* k cells at once: E[vvᵀ] ⪰ c²k(n − k)/(n(n − 1)) · I;
+* people who are replaced, k rows that go for k that come: 2kc²/(n − 1) times a projection that leaves one direction
+  out.
 
 Mechanisms that adapt to the data, cut at zero or shrink are not linear: they may go below, on data that suit them.
 """
@@ -37,15 +37,8 @@ from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 
-# A matrix of questions by cells is written out up to 8,388,608 entries, and up to 1,024 on its smaller side.
-_MOST_ENTRIES = 1 << 23
-_MOST_SIDE = 1024
-# How often the weights of the cells are improved; each time costs one decomposition of the smaller side.
-_ROUNDS = ((128, 30), (256, 6), (_MOST_SIDE, 1))
-# Where a rule knows the limit for even weights, better ones gain little: only small matrices are worth it.
-_SMALL_SIDE = 128
-# Singular values this far below the largest may be rounding; without them the limit is only lower.
-_NEGLIGIBLE = 1e-7
+# Singular values of longer lines are not written out.
+_LONGEST = 1 << 23
 # Tables whose subsets are looked through.
 _MOST_SUBSETS = 1 << 18
 
@@ -70,7 +63,7 @@ def limit(
         unit: Who is protected.
 
     Returns:
-        The limit, in records; None where the questions have no structure that we know and are too many to compute it.
+        The limit, in records; None for questions that follow no rule: boxes one by one, mixtures.
 
     Example:
         >>> import dphist
@@ -82,7 +75,7 @@ def limit(
     """
     budget = Budget.of(epsilon, rho=rho, delta=delta)
     who = unit or Unit()
-    found = None if workload.size == 0 else _spread(workload, who)
+    found = None if workload.size == 0 else _by_rule(workload, who)
     if found is None:
         return None
     amount = float(budget.amount)
@@ -93,17 +86,11 @@ def limit(
 
 
 @lru_cache(maxsize=64)
-def _spread(workload: Workload, unit: Unit) -> float | None:
-    """‖WQ‖_*, the highest that is known: it does not depend on the budget."""
-    found = (_by_rule(workload, unit), _written_out(workload, unit))
-    return max((bound for bound in found if bound is not None), default=None)
-
-
 def _by_rule(workload: Workload, unit: Unit) -> float | None:
-    """‖WQ‖_* for even weights, where the singular values of W are known; divided by √n, which may be astronomical."""
+    """‖WQ‖_* where the singular values of W are known; divided by √n, which may be astronomical."""
     sizes = workload.domain.shape
     if workload.kind in ("cells", "prefixes", "all_ranges"):
-        if max(sizes) > _MOST_ENTRIES:
+        if max(sizes) > _LONGEST:
             return None
         axes = [_line(workload.kind, n) / math.sqrt(n) for n in sizes]
         whole, largest = (math.prod(float(f(each)) for each in axes) for f in (np.sum, np.max))
@@ -160,55 +147,3 @@ def _tables(tables: tuple[tuple[int, ...], ...], sizes: tuple[int, ...]) -> tupl
         math.sqrt(square) * math.prod(sizes[axis] - 1 for axis in axes) for axes, square in squares.items()
     )
     return whole, math.sqrt(squares.get((), 0.0))
-
-
-def _written_out(workload: Workload, unit: Unit) -> float | None:
-    """‖WQ‖_* for the best weights found, where W can be written out.
-
-    dᵢ ← (diag((D^½WᵀWD^½)^½))ᵢ, made to sum to one, has the best weights for its fixed point (Denisov and others,
-    2022); on the way every d gives a limit, and the highest counts.
-    """
-    m, n = workload.size, workload.domain.size
-    side = min(m, n)
-    most = _MOST_SIDE if workload.kind == "ranges" else _SMALL_SIDE
-    if m * n > _MOST_ENTRIES or side > most or (unit.replace and n < 2):
-        return None
-    if workload.kind == "cells" or (workload.tables is not None and not unit.replace):
-        return None  # known by rule, and no weights are better
-    matrix = _matrix(workload)
-    weights = np.full(n, 1.0 / n)
-    best = 0.0
-    for _ in range(next(rounds for largest, rounds in _ROUNDS if side <= largest)):
-        root = np.sqrt(weights)
-        scaled = matrix * root
-        factor = 1.0
-        if unit.replace:
-            scaled = scaled - np.outer(scaled @ root, root)
-            factor = math.sqrt(2.0 / (1.0 - min(float((weights**2).sum()), 1.0 - 1e-12)))
-        value, pull = _nuclear(scaled)
-        gained, best = value * factor > best * 1.0005, max(best, value * factor)
-        if not gained or value <= 0:
-            break
-        weights = pull / pull.sum()
-    return best * ((unit.per_cell or unit.rows) if unit.cells else unit.rows)
-
-
-def _nuclear(matrix: FloatArray) -> tuple[float, FloatArray]:
-    """The sum of the singular values, and the diagonal of the root of the Gram matrix."""
-    m, n = matrix.shape
-    squares, vectors = np.linalg.eigh(matrix @ matrix.T if m <= n else matrix.T @ matrix)
-    values = np.sqrt(np.maximum(squares, 0.0))
-    kept = values > _NEGLIGIBLE * values.max(initial=0.0)
-    values, vectors = values[kept], vectors[:, kept]
-    if m <= n:
-        vectors = matrix.T @ (vectors / values)
-    return float(values.sum()), np.asarray((vectors**2) @ values, dtype=np.float64)
-
-
-def _matrix(workload: Workload) -> FloatArray:
-    """The questions as rows over cells."""
-    matrix = np.zeros((workload.size, *workload.domain.shape))
-    owner = np.arange(workload.size) if workload.query is None else workload.query
-    for question, low, high in zip(owner, workload.low, workload.high, strict=True):
-        matrix[(question, *map(slice, low, high))] += 1.0
-    return matrix.reshape(workload.size, -1)

@@ -9,10 +9,7 @@ from fractions import Fraction
 Point = tuple[float, float]
 """The logarithm of a budget, and how far above what is wanted the logarithm of its error is."""
 
-# What is searched, and how near: within 0.02 of a budget's logarithm, or until the logarithm of the error is at most
-# 0.01 below what is wanted (0.005 is aimed at). Forecasts are right within a quarter.
 NARROWEST, WIDEST = Fraction(1, 10**5), Fraction(10**6)
-_NEARLY, _AIM = 0.02, 0.005
 # Points stay this part of the way off the ends between which they lie.
 _OFF_THE_ENDS = 0.1
 # An error of nothing counts as so little.
@@ -20,7 +17,11 @@ _NOTHING = 1e-12
 
 
 def least_amount(
-    error: Callable[[Fraction], float], wanted: float, known: tuple[Fraction, float], power: float
+    error: Callable[[Fraction], float],
+    wanted: float,
+    known: tuple[Fraction, float],
+    power: float,
+    near: float,
 ) -> float | None:
     """The least ε, or ρ, that brings an error down to what is wanted, nearly.
 
@@ -33,42 +34,44 @@ def least_amount(
         wanted: The error that is wanted, above zero.
         known: Where to begin: an amount, and the error that it leaves.
         power: About which power of the amount the error falls with: 1 for ε, a half for ρ.
+        near: How near is near enough: of the budget's logarithm; half of it, of the error's.
 
     Returns:
         The amount, `NARROWEST` at least; None if even `WIDEST` is not enough.
 
     Example:
-        >>> round(least_amount(lambda amount: 3.0 / float(amount), 60.0, (Fraction(1), 3.0), 1.0), 3)
+        >>> round(least_amount(lambda amount: 3.0 / float(amount), 60.0, (Fraction(1), 3.0), 1.0, 0.02), 3)
         0.05
-        >>> least_amount(lambda amount: 70.0, 60.0, (Fraction(1), 70.0), 1.0) is None
+        >>> least_amount(lambda amount: 70.0, 60.0, (Fraction(1), 70.0), 1.0, 0.02) is None
         True
     """
 
     def above(at: float) -> float:
-        return beyond(error(Fraction(math.exp(at)).limit_denominator(10**9)))
+        return beyond(error(Fraction(math.exp(at)).limit_denominator(10**12)))
 
     def beyond(left: float) -> float:
         return math.log(max(left, _NOTHING) / wanted)
 
     ends = math.log(NARROWEST), math.log(WIDEST)
+    aim = near / 4.0
     at, off, stretch = math.log(known[0]), beyond(known[1]), 1.0
     low = high = None
-    while not -2.0 * _AIM < off <= 0.0:
+    while not -2.0 * aim < off <= 0.0:
         low, high = ((at, off), high) if off > 0.0 else (low, (at, off))
         if low is not None and high is not None:
-            return math.exp(_between(above, low, high))
+            return math.exp(_between(above, low, high, near))
         if at in ends:
             return None if high is None else float(NARROWEST)
-        at = min(max(at + stretch * (off + _AIM) / power, ends[0]), ends[1])
+        at = min(max(at + stretch * (off + aim) / power, ends[0]), ends[1])
         off, stretch = above(at), 2.0 * stretch
     return math.exp(at)
 
 
-def _between(above: Callable[[float], float], low: Point, high: Point) -> float:
+def _between(above: Callable[[float], float], low: Point, high: Point, near: float) -> float:
     """Where an error is about what is wanted, between a point above that and one below."""
-    off = high[1]
-    while high[0] - low[0] > _NEARLY and not -2.0 * _AIM < off <= 0.0:
-        part = min(max((low[1] + _AIM) / (low[1] - high[1]), _OFF_THE_ENDS), 1.0 - _OFF_THE_ENDS)
+    off, aim = high[1], near / 4.0
+    while high[0] - low[0] > near and not -2.0 * aim < off <= 0.0:
+        part = min(max((low[1] + aim) / (low[1] - high[1]), _OFF_THE_ENDS), 1.0 - _OFF_THE_ENDS)
         at = low[0] + part * (high[0] - low[0])
         off = above(at)
         if off > 0.0:
