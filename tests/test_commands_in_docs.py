@@ -98,5 +98,5 @@ def test_wrong_commands_are_seen():
     page = "Run `dphist publsh x` or `dphist ledger crate`.\n\n```sh\ndphist plan --colour red  # no\n```\n"
     wrong = [wrong_with(line) for line in commands_of(page)]
     assert wrong == ["--colour", "there is no publsh", "there is no crate"]
-    assert wrong_with("dphist bench run noise --nothing") == "--nothing"
+    assert wrong_with("dphist bench run coverage --nothing") == "--nothing"
     assert len(commands_of((ROOT / "README.md").read_text(encoding="utf-8"))) > 10

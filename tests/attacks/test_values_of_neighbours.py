@@ -1,6 +1,6 @@
 """No value that one neighbour can produce and the other cannot, in any mechanism; and a search that finds such values.
 
-The long form, 10⁶ numbers a mechanism, is ``dphist bench run trust --only precision``.
+The long form, 10⁶ numbers a mechanism, is ``dphist bench run precision``.
 """
 
 import numpy as np

@@ -16,7 +16,6 @@ from dphist_bench.data.coverage import Data, lines
 from dphist_bench.data.crosstabs import drawn_crosstab
 from dphist_bench.data.drawn import drawn_cube, drawn_line, drawn_people, drawn_plane, drawn_space
 from dphist_bench.measurements.accuracy.coverage import LEVELS, _Tally, intervals, outcomes, questions
-from dphist_bench.measurements.accuracy.tables import tables
 
 
 def test_the_quick_form_prints_and_keeps_its_lines_and_writes_a_page(tmp_path, capsys):
@@ -81,13 +80,3 @@ def test_all_levels_at_once_are_the_intervals_of_each():
         wanted = errors.interval(asked, published, level)
         assert (found.low == wanted.low).all()
         assert (found.high == wanted.high).all()
-
-
-def test_each_table_and_each_cell_is_counted_by_itself(tmp_path, capsys):
-    assert catalogue.measure("tables", ["--quick"], tmp_path) == 0
-    assert "0 tables hold in less than 0.9" in capsys.readouterr().out
-    people = Histogram(Domain([Ordinal("x", range(4)), Ordinal("y", range(3))]), np.full((4, 3), 500))
-    found = {row["table"]: row for row in tables(people, "1", 3)}
-    assert list(found) == ["x", "y", "x × y"]
-    assert str(found["x × y"]["cells below"]).endswith(" of 12")
-    assert {row["measured"] for row in found.values()} == {1.0}

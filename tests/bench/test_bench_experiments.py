@@ -184,7 +184,7 @@ def test_the_command_lists_runs_and_reports(tmp_path):
     command = CliRunner()
     listed = command.invoke(app, ["bench", "list"]).output
     assert "efpa/table2" in listed
-    assert "noise" in listed
+    assert "coverage" in listed
     kept = str(tmp_path / "kept")
     run = command.invoke(app, ["bench", "run", "efpa/table3", "--quick", "--results", kept, "--workers", "1"])
     assert "20 readings" in run.output, run.output

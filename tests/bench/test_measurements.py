@@ -21,47 +21,20 @@ from dphist_bench.measuring import Failure, Line
 # Options beside --quick, and words that must be printed.
 QUICK = {
     "accuracy": ("--names bell settlements", ["1d cells", "2d marginals", "geometric mean"]),
-    "blocks": ("--only h s2+h", ["4,096", "s2+h", "largest memory"]),
-    "census": ("--no-growth", ["times a pass", "noise", "plain NumPy"]),
-    "compression": ("--repeats 1", ["phpartition", "4,096", "floor, CPU s"]),
-    "counting": ("", ["ratio of count", "1,000 cells"]),
-    "cubes": ("--coverage", ["hold the truth", "KDHybrid"]),
-    "bounding": ("", ["GROUP BY person", "text"]),
-    "engines": ("", ["the cube by dphist", "10¹² cells"]),
-    "explore": ("", ["heat map"]),
-    "large": ("--verify", ["count a million records", "privelet", "verify"]),
-    "commands": ("", ["auto, plane", "verify, CPU s", "pyarrow"]),
-    "publishing": ("", ["16 × 16 cells of hills", "loaded and verified"]),
-    "saving": ("", ["bounds, CPU s", "laplace"]),
-    "sums": ("", ["held at 95 %", "times better", "at most 4 ×"]),
-    "forecasts": ("--only bell", ["laplace", "nothing announced", "as printed"]),
-    "five": ("", ["three-way", "single attributes", "laplace"]),
     "replicates": ("--sort line", ["ten largest", "sums: long"]),
-    "rare": ("", ["x8: 7", "mean width"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
-    "discover": ("", ["plain GROUP BY page", "pages a reader"]),
     "composition": ("", ["226", "above the total"]),
     "doors": ("--only groups wide discovered", ["groups: quantiles", "wide: one-way tables", "worst"]),
     "matrix": ("", ["of the plain three", "ranges of two", "geometric mean"]),
+    "precision": ("", ["s1", "on one side only"]),
     "mistakes": ("--only python", ["refused", "0 bare"]),
-    "power": ("", ["ε = 1", "gaussian", "clamped"]),
-    "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),
-    "noisefirst": ("", ["mean 3 ln n"]),
-    "paths": ("", ["dphist query", "after/before"]),
-    "segmentation": ("", ["O(n²)", "spikes"]),
     "widemodels": ("", ["independence", "ratio", "worst table"]),
-    "widerule": ("", ["independence", "ratio", "worst"]),
-    "wide": ("", ["CPU s", "mean TV", "worst of these"]),
-    "trust": ("--only timing precision quotes", ["structurefirst", "2 mechanisms", "every field quoted"]),
 }
-SLOW = {"compression", "cubes", "accuracy"}
+SLOW = {"accuracy"}
 # Run quickly by a file of tests of its own.
 ELSEWHERE = {
     "coverage": "test_bench_coverage.py",
-    "codecoverage": "test_codecoverage.py",
-    "tables": "test_bench_coverage.py",
     "constants": "test_constants_bench.py",
-    "currencies": "test_currencies_bench.py",
     "publicfuzz": "test_publicfuzz.py",
     "textfuzz": "test_textfuzz.py",
     "neighbours": "../attacks/test_neighbouring_tables.py",
@@ -89,8 +62,6 @@ def test_the_list_is_whole():
     here = Path(measuring.__file__).parent / "measurements"
     modules = {path.stem for path in here.glob("*/*.py")} - {
         "__init__",
-        "precision",
-        "executors",
         "spenders",
         "mistakes_python",
         "mistakes_command",
@@ -103,40 +74,13 @@ def test_the_list_is_whole():
     assert modules <= set(catalogue.MEASUREMENTS)
 
 
-@pytest.mark.slow
-def test_the_ledger_is_exact_under_load(capsys):
-    assert catalogue.measure("trust", ["--quick", "--only", "ledger"]) == 0
-
-
-def test_both_ways_count_alike(tmp_path):
-    assert catalogue.measure("engines", ["--quick", "--only", "cube"], tmp_path) == 0
-    kept = json.loads((tmp_path / "quick" / "measurements" / "engines.json").read_text())
-    counted = {line["rows or cells"] for line in kept["lines"] if isinstance(line, dict)}
-    assert len(counted) == 1
-
-
-def test_errors_beside_peers(tmp_path, capsys):
-    (tmp_path / "data").mkdir()
-    lines = ["bin,count", *(f"{i},{i}" for i in range(64))]
-    (tmp_path / "data" / "ADULT.csv").write_text("\n".join(lines))
-    (tmp_path / "peers.csv").write_text(
-        "dataset,scale,eps,workload,best_excl_nonprivate,rmse\n"
-        "ADULT,1000,1.0,prefix,HB,5.0\nADULT,1000,1.0,identity,AHP,2.0\n"
-    )
-    options = ["--data", str(tmp_path / "data"), "--quick", "--trials", "1", "--only", "hb"]
-    assert catalogue.measure("blocks", options) == 0
-    assert "n=1" in capsys.readouterr().out
-
-
-def test_one_reader_of_counts(tmp_path, capsys):
+def test_one_reader_of_counts(tmp_path):
     (tmp_path / "plane.csv").write_text("row,col,count\n0,9,4\n255,255,1\n")
     plane = files.counts(tmp_path / "plane.csv")
     assert plane.shape == (256, 256)
     assert (plane[0, 9], plane.sum()) == (4, 5)
     (tmp_path / "line.csv").write_text("bin,count\n0,7\n1,2\n")
     np.testing.assert_array_equal(files.counts(tmp_path / "line.csv"), [7, 2])
-    assert catalogue.measure("cubes", ["--data", str(tmp_path), "--quick"]) == 0
-    assert "is not in" in capsys.readouterr().out
 
 
 def toy(
@@ -192,16 +136,16 @@ def test_a_stopped_measurement_keeps_what_it_gave(tmp_path, capsys):
 
 def test_the_command_hands_options_on_and_shows_help(tmp_path):
     runner = CliRunner()
-    said = runner.invoke(app, ["run", "noisefirst", "--help"])
-    assert "--repeats" in said.output
-    assert "dphist bench run noisefirst" in said.output
+    said = runner.invoke(app, ["run", "precision", "--help"])
+    assert "--seconds" in said.output
+    assert "dphist bench run precision" in said.output
     assert "--workers" in runner.invoke(app, ["run", "--help"]).output
     assert "--workers" in runner.invoke(app, ["run", "efpa", "--help"]).output
-    done = runner.invoke(app, ["run", "blocks", "--quick", "--only", "h", "--results", str(tmp_path)])
+    done = runner.invoke(app, ["run", "precision", "--quick", "--results", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "quick" / "measurements" / "blocks.json").is_file()
+    assert (tmp_path / "quick" / "measurements" / "precision.json").is_file()
     # --trials is an option of both: it reaches the measurement.
-    assert runner.invoke(app, ["run", "noise", "--trials", "2"]).exit_code == 2
+    assert runner.invoke(app, ["run", "precision", "--trials", "2"]).exit_code == 2
 
 
 def test_an_experiment_is_found_by_what_it_covers():

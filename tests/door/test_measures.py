@@ -273,7 +273,7 @@ def test_an_audit_of_counts_and_sums_together() -> None:
 
 
 def test_answers_hold_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quick look at coverage: sums, means and ratios of groups; `dphist bench run sums` has the long one."""
+    """A quick look at coverage: sums, means and ratios of groups."""
     data = frame(20_000, seed=3)
     held: dict[str, list[bool]] = {"sum": [], "mean": [], "ratio": [], "std": []}
     measures = [Measure("cost", -20, 100, squares=True), HOURS]

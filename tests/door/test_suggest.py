@@ -47,7 +47,7 @@ MADE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_bounds_hold_nearly_all_and_are_not_far(name: str) -> None:
-    """A few runs of what `dphist bench run sums` does hundreds of; one in ten may fail here, one in forty does."""
+    """A few runs, of which hundreds were measured once; one in ten may fail here, one in forty does."""
     random = np.random.default_rng(5)
     right = 0
     for seed in range(20):

@@ -28,7 +28,6 @@ from dphist.publishing.door import publish
 from dphist.testing import check_mechanism, open_counts, run
 from dphist_bench import data
 from dphist_bench.attacks.law import check_law
-from dphist_bench.measurements.speed.census import census_domain
 from dphist_bench.papers import privelet
 from dphist_bench.zoo.mutants import Mutant
 
@@ -69,7 +68,7 @@ def test_a_single_name_is_a_list_of_one():
 
 def test_the_rule_leaves_age_and_gender_plain_as_the_paper_does():
     for shape in ((101, 2, 512, 1001), (96, 2, 511, 1020)):
-        kinds = [type(axis) for axis in Privelet().axes(census_domain(shape))]
+        kinds = [type(axis) for axis in Privelet().axes(privelet.census_domain(shape))]
         assert kinds == [PlainAxis, PlainAxis, NominalAxis, HaarAxis]
 
 
@@ -151,7 +150,7 @@ def test_equation_6_bounds_every_node():
 
 
 def test_equation_7_is_no_worse_than_either_alone():
-    domain = census_domain((101, 2, 512, 1001))
+    domain = privelet.census_domain((101, 2, 512, 1001))
     bound = cube_bound(Privelet().axes(domain), 1)
     assert bound <= cube_bound(Privelet(plain=()).axes(domain), 1)
     assert bound <= cube_bound(Privelet(plain=domain.names).axes(domain), 1)
@@ -320,7 +319,7 @@ def test_audit_of_thresholds():
 
 
 def test_the_papers_questions_are_asked():
-    domain = census_domain((20, 2, 64, 100))
+    domain = privelet.census_domain((20, 2, 64, 100))
     asked = privelet.questions(domain, 4000)
     restricted = ((asked.low > 0) | (asked.high < domain.shape)).sum(axis=1)
     assert set(restricted.tolist()) <= {0, 1, 2, 3, 4}

@@ -60,7 +60,7 @@ def run(
 ) -> None:
     """Measure what is missing of an experiment; stop it at any time and run it again to go on.
 
-    A measurement takes its own options: `dphist bench run noise --help`.
+    A measurement takes its own options: `dphist bench run coverage --help`.
     """
     from dphist.errors import InputError
     from dphist_bench import catalogue, runner

@@ -7,8 +7,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,34 +31,6 @@ def peak_memory() -> int:
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
     except (OSError, StopIteration):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def forget_peak() -> None:
-    """Let the peak of memory start again from what is held now, where the system can (Linux)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
-
-
-def of_processes(processes: Iterable[int]) -> float:
-    """Processor seconds of processes on this machine, as Linux counts them."""
-    total = 0
-    for process in processes:
-        with suppress(OSError):
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-            total += int(fields[11]) + int(fields[12])
-    return total / os.sysconf("SC_CLK_TCK")
-
-
-def descendants(process: int) -> list[int]:
-    """All processes that descend from one, as Linux knows them."""
-    found: list[int] = []
-    with suppress(OSError):
-        for task in Path(f"/proc/{process}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                found += [int(child), *descendants(int(child))]
-    return found
 
 
 @dataclass(frozen=True)

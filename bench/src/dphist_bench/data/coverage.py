@@ -24,11 +24,6 @@ FloatArray = NDArray[np.float64]
 ADULT = ("age", "workclass", "education", "sex", "salary", "marital_status", "race", "relationship")
 # A cube takes the first so many of them; with more than five, age has bins of ten years: cells stay countable.
 ADULT_CUBES = (3, 4, 5, 6, 7, 8)
-# Attributes of the cubes of the census excerpt.
-EXCERPT = (
-    ("AGEP", "SEX", "MSP", "EDU", "OWN_RENT"),
-    ("PUMA", "RAC1P", "HOUSING_TYPE", "PINCP_DECILE", "DREM"),
-)
 _FINE_AGE = 5
 
 
@@ -167,20 +162,6 @@ def adult_cube(path: Path, count: int) -> Histogram:
         The cube; from six attributes on age has bins of ten years.
     """
     return _cube(path, ADULT[:count], "age", 10 if count > _FINE_AGE else 1)
-
-
-def excerpt_cubes(folder: Path) -> Iterator[tuple[str, Histogram]]:
-    """Counts of a census excerpt whose attributes depend strongly: children have no schooling and no income.
-
-    Args:
-        folder: Where the excerpt lies in ``crc``.
-
-    Yields:
-        A name and a cube.
-    """
-    path = folder / "crc" / "massachusetts" / "ma2019.csv"
-    for names in EXCERPT:
-        yield f"excerpt, {names[0]} to {names[-1]}", _cube(path, names, "AGEP", 1)
 
 
 def _cube(path: Path, names: tuple[str, ...], ordered: str, step: int) -> Histogram:

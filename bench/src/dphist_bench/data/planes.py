@@ -124,36 +124,6 @@ def sparse_peaks(shape: tuple[int, int], seed: int = 22) -> FloatArray:
     return np.where(full, draw.pareto(0.9, shape) + 0.1, 0.0)
 
 
-def smooth_hills(shape: tuple[int, int], number: int) -> FloatArray:
-    """Some smooth hills, wide and narrow, that end in nothing; of odd numbers, with a grain of their own."""
-    draw, (y, x), weights = np.random.default_rng([91, number]), _places(shape), np.zeros(shape)  # noqa: TID251 -- data only
-    for _ in range(int(draw.integers(1, 9))):
-        (down, across), angle = draw.uniform(0.15, 0.85, 2), draw.uniform(0.0, np.pi)
-        long = 10.0 ** draw.uniform(-1.7, -0.7)
-        short = long * 10.0 ** draw.uniform(-0.5, 0.0)
-        along = (y - down) * np.cos(angle) + (x - across) * np.sin(angle)
-        beside = (x - across) * np.cos(angle) - (y - down) * np.sin(angle)
-        hill = np.exp(-0.5 * ((along / long) ** 2 + (beside / short) ** 2))
-        weights += draw.exponential() * hill / (long * short)
-    weights[weights < 10.0 ** draw.uniform(-4.0, -1.5) * weights.max()] = 0.0
-    if number % 2:
-        weights = weights * draw.gamma(draw.uniform(0.3, 1.2) ** -2.0, 1.0, shape)
-    return weights
-
-
-def few_tall_cells(shape: tuple[int, int], number: int) -> FloatArray:
-    """An empty plane but for tens to hundreds of heavy-tailed cells; of odd numbers, most of them along its edges."""
-    draw, weights = np.random.default_rng([92, number]), np.zeros(shape)  # noqa: TID251 -- data only
-    count = round(10.0 ** draw.uniform(1.3, 2.8))
-    places = [draw.integers(0, n, count) for n in shape]
-    if number % 2:
-        on_edge = draw.random(count)
-        places[0][on_edge < 0.4] = 0
-        places[1][on_edge > 0.6] = 0
-    np.add.at(weights, tuple(places), draw.pareto(draw.uniform(0.6, 1.5), count) + 0.01)
-    return weights
-
-
 def planes() -> dict[str, FloatArray]:
     """One of each kind: what the rules for trees of boxes were chosen on."""
     square = (256, 256)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism
-from dphist.model.domain import Domain, Nominal
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -26,7 +26,6 @@ from dphist_bench import data
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import Check, exponents, power
 from dphist_bench.experiment import Claim, Experiment, Finding
-from dphist_bench.measurements.speed.census import census_domain
 from dphist_bench.papers import privelet_time
 from dphist_bench.papers.privelet_time import BASIC, PLUS, STAR
 from dphist_bench.results import Results, geometric_mean
@@ -71,6 +70,24 @@ class Asked:
     truth: NDArray[np.float64]
     coverage: NDArray[np.float64]
     records: int
+
+
+def census_domain(shape: tuple[int, int, int, int]) -> Domain:
+    """Age and income ordered, gender and occupation nominal with two and three levels, as in the paper."""
+    ages, genders, occupations, incomes = shape
+    family = 32 if occupations >= 511 else 8
+    groups = {
+        f"group {g}": [f"job {i}" for i in range(g * family, min((g + 1) * family, occupations))]
+        for g in range(-(-occupations // family))
+    }
+    return Domain(
+        [
+            Ordinal("age", range(ages)),
+            Nominal("gender", [f"gender {i}" for i in range(genders)]),
+            Nominal("occupation", groups),
+            Ordinal("income", range(incomes)),
+        ]
+    )
 
 
 # A table has a hundred million cells, so one is kept at a time.

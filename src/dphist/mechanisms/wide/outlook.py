@@ -12,7 +12,7 @@ the noise law, and how many records there are; both depend on how far pairs are 
   √(l² + (w² − l²) y ÷ (1 + y)).
 
 Noise r that is cut to tables without negative cells is r ÷ (1 + r): 0.64 of 1.8, 0.07 of 0.08. These three forms were
-read off made-up tables (`dphist bench run widerule --generator hidden`) and checked on others (`chain`, `classes`).
+read off made-up tables (`widerule` in `bench/results/once.md`: `hidden`) and checked on others (`chain`, `classes`).
 
 Nobody knows δ. Sampling alone makes it 0.3 √(c · cells ÷ records), c = Π(1 − 1/n); beyond that a public prior says
 nothing a third of the time, and otherwise any size from 0.002 to 0.5, times the mean √c. Noisy looks at the records
