@@ -13,7 +13,6 @@ from scipy import stats
 import dphist
 from dphist.inference.predictive.errors import MeasuredCells, PredictiveErrors, whole_counts
 from dphist.inference.predictive.learning import LEAST_CAUTION, learned_of_cells, learned_of_tree
-from dphist.inference.predictive.sparse import sparse_unevenness
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.cells import found_leaves
 from dphist.kernels.predictive.halving import halve_cells
@@ -347,30 +346,6 @@ def test_sizes_that_were_never_measured_may_be_rougher():
     believed = learned.ways @ np.array(WAYS)
     extra = learned.law.uneven - believed
     assert extra[1] > 2.9 * extra[5] > 0
-
-
-def test_what_is_sparse_and_was_not_divided_is_as_uneven_as_sparse_totals_were_seen_to_be():
-    """Full blocks divide evenly down to cells; nearly empty ones have all they hold on one side, as far as was seen."""
-    rng = np.random.default_rng(6)
-    nodes = [(-1, (0,), (1024,), 0.0, np.inf)]
-    nodes += [(0, (32 * i,), (32 * i + 32,), 3200.0 if i % 2 else 60.0, 4.0) for i in range(32)]
-    for lumpy in (True, False):
-        blocks, cells = list(nodes), []
-        for i in range(32):
-            for half in range(2):
-                full = 1600.0 if i % 2 else (60.0 * (half == i // 2 % 2) if lumpy else 30.0)
-                low = 32 * i + 16 * half
-                blocks.append((1 + i, (low,), (low + 16,), full + rng.normal(0, 2), 4.0))
-                cells += [
-                    (len(blocks) - 1, (low + c,), (low + c + 1,), 100.0, 4.0) for c in range(16) if i % 2
-                ]
-        law = learned_of_tree(_tree((1024,), blocks + cells)).law
-        told = sparse_unevenness(law.halved.left, law.halved.size, *law.halved.totals)
-        assert (told > 0.8) if lumpy else (told < 0.1)
-        assert (law.uneven[:5] > 0.8).all() == lumpy
-    # Where every cell was measured there is nothing to ask.
-    every = learned_of_cells(rng.poisson(3, 256), 2.0).law
-    assert sparse_unevenness(every.halved.left, every.halved.size, *every.halved.totals) == 0.0
 
 
 def test_what_the_law_claims_beyond_least_squares_is_hedged_on_lines_and_long_sums(plane):

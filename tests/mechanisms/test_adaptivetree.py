@@ -313,15 +313,17 @@ def test_averaged_counts_read_the_same_measurements_and_are_no_worse():
 
 
 def test_averaging_leans_on_the_law_where_there_is_little_to_tell():
-    law = learned_of_tree(AdaptiveTree().grow(open_counts(np.full(512, 40), "0.1", seed=1))[0]).law
+    law = learned_of_tree(AdaptiveTree().grow(open_counts(np.full(512, 40), "0.1", seed=1))[0])
     little = learned_of_tree(
         AdaptiveTree().grow(open_counts(np.zeros(512, dtype=np.int64), "0.01", seed=1))[0]
-    ).law
-    assert law.halved.deviations > 100 * little.halved.deviations
+    )
+    assert law.law.halved.deviations > 100 * little.law.halved.deviations
+    parts = []
     for each in (law, little):
-        moved = averaged(np.zeros(512), each) / np.where(each.counts > 0, each.counts, 1.0)
-        assert np.allclose(moved[each.counts > 0], moved[each.counts > 0][0])
-    parts = [float((averaged(np.zeros(512), each) / each.counts).max()) for each in (law, little)]
+        some = each.law.counts > 0
+        moved = averaged(np.zeros(512), each)[some] / each.law.counts[some]
+        assert np.allclose(moved, moved[0])
+        parts.append(float(moved[0]))
     assert 0.6 < parts[0] < 0.8
     assert 0.98 < parts[1] <= 1.0
 

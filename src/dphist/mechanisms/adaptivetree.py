@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import MeasuredBlocks, PredictiveErrors
-from dphist.inference.predictive.law import Law
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
 from dphist.mechanisms.trees.layout import Layout, lay_out
 from dphist.private.gate import PrivateCounts
+
+if TYPE_CHECKING:
+    from dphist.inference.predictive.learning import Learned
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -67,10 +69,14 @@ class AdaptiveTreeConstants:
     noise scales of records, 0.98 above 3,000, where it was up to 1.5 times as far off on single lines; half of each has
     0.92 to 0.98, and 1.14 at worst. [not measured]"""
 
+    boxes: float = 0.7
+    """What of the law's part is left in several dimensions, times (1 − r)² where a part r of the splits has all on one
+    side: there lone peaks are, and pruned counts know best."""
+
 
 CONSTANTS = AdaptiveTreeConstants()
 # Planes and spaces up to this are read by the predictive law as well; beyond, that takes longer than all the rest.
-_LARGEST_LEANED = 1 << 18
+_LARGEST_AVERAGED = 1 << 18
 # Trees of more nodes are not averaged: asking a release would wait for the law of every split.
 _MOST_AVERAGED = 1 << 16
 
@@ -92,17 +98,15 @@ class AdaptiveTree:
     already paid for (see `dphist.mechanisms.trees.growing`). In several dimensions boxes are planned one by one for the
     ranges that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`).
 
-    Intervals of a line believe what lies inside blocks to be even only as far as measured splits can tell
-    (`dphist.inference.predictive.unevenness`). What repeats below all that is measured stays hidden: no measured total
-    shows it.
+    Intervals believe what lies inside blocks to be even only as far as measured splits can tell. What repeats below
+    all that is measured stays hidden: no measured total shows it.
 
     With ``estimator="averaged"`` the counts of an ordered attribute are a mean of the totals handed down and of what
     the predictive law of intervals expects of every cell (`dphist.inference.predictive`): how totals divide is learned
     from all splits, so what does not stand out of the noise is believed less. The less there is to tell, the more it is
     the law's. The same measurements are made. In several dimensions boxes with few records are looked at for their
     cells step by step, not far below them, and for less than a plan of fixed levels would spend, since what each look
-    shows decides the next; counts lean towards the law as far as its evidence goes
-    (`dphist.inference.predictive.leaning`).
+    shows decides the next.
 
     Args:
         estimator: On an ordered line or in several dimensions, whether counts are the "totals" handed down or
@@ -133,16 +137,14 @@ class AdaptiveTree:
             )
             errors = _errors(tree, near=near)
             counts = counts_of_boxes(tree, level)
-            if near and data.size <= _LARGEST_LEANED:
-                from dphist.inference.predictive.leaning import leaned
-
-                counts = leaned(errors.measured.learned, counts)
+            if near and data.size <= _LARGEST_AVERAGED:
+                counts = averaged(counts, errors.measured.learned)
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree, layout = self.grow(data)
         errors = _errors(tree, len(layout.blocks) - 1)
         counts = counts_of(tree)
         if self.estimator == "averaged" and ordered_line(data) and 1 < len(tree) <= _MOST_AVERAGED:
-            counts = averaged(counts, errors.measured.learned.law)
+            counts = averaged(counts, errors.measured.learned)
         # A pool is one total, however many blocks it has; the whole line is none, unless all of it is a pool.
         totals = len(tree) - int((tree.last - tree.first)[tree.pool].sum()) - int(not tree.pool[0])
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
@@ -229,11 +231,13 @@ def counts_of(tree: MeasuredTree) -> FloatArray:
     return tree.cells(tree.nonnegative(shrink=CONSTANTS.shrink))
 
 
-def averaged(counts: FloatArray, law: Law) -> FloatArray:
+def averaged(counts: FloatArray, learned: Learned) -> FloatArray:
     """A mean of some counts and of what the law expects of every cell, the more the law's the less there is to tell."""
-    seen = law.halved.deviations
+    seen = learned.law.halved.deviations
     part = 1.0 - CONSTANTS.totals * (seen / (seen + CONSTANTS.little) if math.isfinite(seen) else 1.0)
-    return np.asarray(counts + part * (law.counts - counts), dtype=np.float64)
+    if counts.ndim > 1:
+        part *= CONSTANTS.boxes * (1.0 - learned.one_sided) ** 2
+    return np.asarray(counts + part * (learned.law.counts - counts), dtype=np.float64)
 
 
 def _errors(tree: MeasuredTree, divided: int = 0, *, near: bool = False) -> PredictiveErrors:

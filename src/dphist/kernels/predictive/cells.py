@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.paint import paint_boxes
-from dphist.kernels.predictive.inside import shared_alone
+from dphist.kernels.predictive.inside import shared_inside
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -76,7 +76,7 @@ class Cells:
         cut = np.flatnonzero(self.share < 1.0)
         for start in range(0, cut.size, _BLOCK):
             some = cut[start : start + _BLOCK]
-            leaf, boxes = self.at[some].astype(np.int64), (self.cells[some], self.cells[some] + 1)
-            shared = shared_alone(leaf, self.low, self.high, *boxes, mean, variance, unevenness)
+            leaf, boxes = self.at[some].astype(np.int64), [(self.cells[some], self.cells[some] + 1)]
+            shared = shared_inside(leaf, self.low, self.high, boxes, mean, variance, unevenness)
             inner[some] = np.maximum(shared, 0.0)
         return inner

@@ -12,6 +12,7 @@ from dphist.kernels.predictive.passes import size_classes
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
+Bounds = tuple[IntArray, IntArray]
 
 # Bits of a number that says which leaf's sides and which part of it are meant.
 _LONGEST_KEY = 62.0
@@ -44,20 +45,15 @@ def within(
         one.append(here[again])
         two.append(here[again] + distance)
         distance += 1
-    p, q = np.concatenate(one), np.concatenate(two)
     # First each box with itself, then with the others of its question.
-    p2, q2 = p[box.size :], q[box.size :]
-    shared = np.concatenate(
-        [
-            shared_alone(leaf, low, high, box_low[box], box_high[box], mean, variance, unevenness),
-            shared_inside(
-                *(leaf[p2], low, high, box_low[box[p2]], box_high[box[p2]]),
-                *(box_low[box[q2]], box_high[box[q2]], mean, variance, unevenness),
-            ),
-        ]
-    )
-    twice = np.where(p == q, 1.0, 2.0)
-    parts = twice * shared
+    p, q = np.concatenate(one), np.concatenate(two)
+    alone, pairs = p[: box.size], slice(box.size, None)
+
+    def shared(at: IntArray, *boxes: IntArray) -> FloatArray:
+        bounds = [(box_low[box[each]], box_high[box[each]]) for each in boxes]
+        return shared_inside(leaf[at], low, high, bounds, mean, variance, unevenness)
+
+    parts = np.concatenate([shared(alone, alone), 2.0 * shared(p[pairs], p[pairs], q[pairs])])
     sums = np.maximum(np.bincount(asked[box[p]], parts, questions), 0.0)
     if alike > 0.0 and box.size:
         # Of every question and leaf, the root of what is unknown there; roots add up where all leaves err alike.
@@ -72,107 +68,32 @@ def shared_inside(
     leaf: IntArray,
     low: ShortArray,
     high: ShortArray,
-    one_low: IntArray,
-    one_high: IntArray,
-    two_low: IntArray,
-    two_high: IntArray,
+    boxes: list[Bounds],
     means: FloatArray,
     variances: FloatArray,
     unevenness: FloatArray,
 ) -> FloatArray:
-    """What two boxes share of the uncertainty inside a leaf, for many pairs of boxes."""
-    base = low[leaf]
-    lengths = (high[leaf] - base).astype(np.float64)
-    volume = np.ones(leaf.size)
-    for axis in range(low.shape[1]):
-        volume *= lengths[:, axis]
-    spans = np.stack(
-        [
-            np.maximum((one_low - base).astype(np.float64), 0.0),
-            np.minimum((one_high - base).astype(np.float64), lengths),
-            np.maximum((two_low - base).astype(np.float64), 0.0),
-            np.minimum((two_high - base).astype(np.float64), lengths),
-        ]
-    )
-    parts = np.ones(lengths.shape)
-    products, contrasts = _products(lengths, parts, spans)
-    mean, square = means[leaf], means[leaf] ** 2 + variances[leaf]
-    shared = np.zeros(leaf.size)
-    rows = np.arange(leaf.size)
-    while True:
-        axis = np.argmax(lengths, axis=1)
-        going = np.flatnonzero(lengths[rows, axis] > 1.0)
-        if not going.size:
-            return shared
-        g, a = going, axis[going]
-        rest = 0.25 * (square[g] * unevenness[size_classes(volume[g])] + mean[g])
-        cut = contrasts[g, a].copy()
-        for other in range(low.shape[1]):
-            cut *= np.where(a == other, 1.0, products[g, other])
-        shared[g] += cut * rest
-        mean[g] *= 0.5
-        square[g] = 0.25 * square[g] + rest
-        volume[g] *= 0.5
-        lengths[g, a] *= 0.5
-        parts[g, a] *= 2.0
-        products[g, a], contrasts[g, a] = _products(lengths[g, a], parts[g, a], spans[:, g, a])
+    """What two boxes share of the uncertainty inside a leaf, or one with itself; for many leaves and boxes.
 
-
-def shared_alone(
-    leaf: IntArray,
-    low: ShortArray,
-    high: ShortArray,
-    box_low: IntArray,
-    box_high: IntArray,
-    means: FloatArray,
-    variances: FloatArray,
-    unevenness: FloatArray,
-) -> FloatArray:
-    """As `shared_inside` of each box with itself: what lies at one place of leaves of one shape is alike.
-
-    Which part of each halving a box meets depends on where it lies in the leaf and on the leaf's sides, and how unsure
-    the halving is on the leaf: each is worked out once, and a box adds up their products in the same order. Where the
-    sides of a leaf are powers of two all its cells are alike: halves of halves are whole cells down to the last, one of
-    them holds the cell and the other does not, and contrasts count by their squares.
+    Which part of each halving boxes meet depends on where they lie in the leaf and on the leaf's sides, and how unsure
+    the halving is on the leaf: each is worked out once, and their products are added up in order.
     """
     if not leaf.size:
         return np.zeros(0)
+    base, sides = low[leaf], (high[leaf] - low[leaf]).astype(np.int64)
+    spans = []
+    for begins, ends in boxes:
+        spans += [np.maximum(begins - base, 0), np.minimum(ends - base, sides)]
+    first, kind = _kinds(np.concatenate([sides, *spans], axis=1))
     leaves, of_leaf = _numbered(leaf, len(low))
-    sides = (high[leaves] - low[leaves]).astype(np.int64)
-    most = sides.max(axis=0) + 1
-    if 3.0 * float(np.log2(most.astype(np.float64)).sum()) > _LONGEST_KEY:
-        boxes = box_low, box_high
-        return shared_inside(leaf, low, high, *boxes, *boxes, means, variances, unevenness)
-    begins, ends = [], []
-    alike = ((sides & (sides - 1)) == 0).all(axis=1)[of_leaf]
-    for axis in range(low.shape[1]):
-        base, side = low[leaf, axis], sides[of_leaf, axis]
-        begins.append(np.maximum(box_low[:, axis] - base, 0))
-        ends.append(np.minimum(box_high[:, axis] - base, side))
-        alike &= ends[-1] - begins[-1] == 1
-    # One cell speaks for all that are alike in a leaf.
-    same, others = np.flatnonzero(alike), np.flatnonzero(~alike)
-    one = np.full(leaves.size, -1, dtype=np.int64)
-    one[of_leaf[same]] = same
-    spoken = np.flatnonzero(one >= 0)
-    rows = np.concatenate([one[spoken], others])
-    kind, key = of_leaf[rows], np.zeros(rows.size, dtype=np.int64)
-    for axis in range(low.shape[1]):
-        begins[axis], ends[axis] = begins[axis][rows], ends[axis][rows]
-        begins[axis][: spoken.size], ends[axis][: spoken.size] = 0, 1
-        for each in (sides[kind, axis], begins[axis], ends[axis]):
-            key = key * most[axis] + each
-    first, of_key = _distinct(key)
-    spans = np.stack([np.stack([each[first] for each in edge], axis=1) for edge in (begins, ends)])
-    met = _met(sides[kind[first]].astype(np.float64), spans.astype(np.float64))
-    unsure = _unsure(sides.astype(np.float64), means[leaves], variances[leaves], unevenness)
-    shared = np.zeros(rows.size)
+    met = _met(sides[first].astype(np.float64), np.stack(spans)[:, first].astype(np.float64))
+    unsure = _unsure(
+        (high[leaves] - low[leaves]).astype(np.float64), means[leaves], variances[leaves], unevenness
+    )
+    shared = np.zeros(leaf.size)
     for part, rest in zip(met, unsure, strict=True):
-        shared += part[of_key] * rest[kind]
-    of_leaves, found = np.zeros(leaves.size), np.empty(leaf.size)
-    of_leaves[spoken] = shared[: spoken.size]
-    found[same], found[others] = of_leaves[of_leaf[same]], shared[spoken.size :]
-    return found
+        shared += part[kind] * rest[of_leaf]
+    return shared
 
 
 def _numbered(leaf: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
@@ -182,12 +103,21 @@ def _numbered(leaf: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[leaf]
 
 
-def _distinct(values: IntArray) -> tuple[IntArray, IntArray]:
-    """Where each of the different values first stands, and which of them every value is."""
+def _kinds(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Where a row of each kind first stands, and of which kind every row is.
+
+    Rows are told apart by one number; where that would be too long, each is a kind of its own.
+    """
+    most = rows.max(axis=0) + 1
+    if float(np.log2(most.astype(np.float64)).sum()) > _LONGEST_KEY:
+        return np.arange(len(rows)), np.arange(len(rows))
+    key = np.zeros(len(rows), dtype=np.int64)
+    for column, length in zip(rows.T, most, strict=True):
+        key = key * length + column
     # As np.unique gives them, which would load masked arrays.
-    order = np.argsort(values, kind="stable")
-    opens = np.append(True, np.diff(values[order]) != 0)
-    which = np.empty(values.size, dtype=np.int64)
+    order = np.argsort(key, kind="stable")
+    opens = np.append(True, np.diff(key[order]) != 0)
+    which = np.empty(key.size, dtype=np.int64)
     which[order] = np.cumsum(opens) - 1
     return order[opens], which
 

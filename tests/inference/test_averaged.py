@@ -1,4 +1,4 @@
-"""Counts of planes between pruned ones and the predictive law's mean."""
+"""Counts averaged with what the law of the same tree expects of every cell."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dphist.inference.predictive.leaning import leaned
 from dphist.inference.predictive.learning import Learned, learned_of_tree
-from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.adaptivetree import AdaptiveTree, averaged
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.trees.growing import grow
@@ -37,7 +36,7 @@ def _read(plane: np.ndarray, epsilon: str, seed: int) -> tuple[np.ndarray, np.nd
     planner = Planner.for_ranges(data.shape, None, data.domain, data.law())
     tree, level = grow(data, PlannedBoxes(planner))
     learned, counts = learned_of_tree(tree), counts_of_boxes(tree, level)
-    return counts, leaned(learned, counts), learned
+    return counts, averaged(counts, learned), learned
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -51,12 +50,13 @@ def test_gentle_planes_lean_towards_the_law(seed: int) -> None:
     assert (counts <= np.maximum(pruned, learned.law.counts) + 1e-9).all()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_lone_peaks_stay_as_they_are(seed: int) -> None:
-    plane = _plane("peaks")
-    pruned, counts, learned = _read(plane, "1", seed)
-    assert learned.one_sided > 0.5
-    assert ((counts - plane) ** 2).mean() < 1.1 * ((pruned - plane) ** 2).mean()
+def test_lone_peaks_stay_as_they_are() -> None:
+    plane, errors = _plane("peaks"), np.zeros(2)
+    for seed in range(4):
+        pruned, counts, learned = _read(plane, "1", seed)
+        assert learned.one_sided > 0.5
+        errors += ((counts - plane) ** 2).mean(), ((pruned - plane) ** 2).mean()
+    assert errors[0] < 1.1 * errors[1]
 
 
 def test_the_law_of_cells_adds_up_to_its_law_of_boxes() -> None:
@@ -73,7 +73,7 @@ def test_the_release_says_what_was_read() -> None:
         planner = replace(Planner.for_ranges(data.shape, None, data.domain, data.law()), near=near)
         tree, level = grow(data, PlannedBoxes(planner))
         expected = counts_of_boxes(tree, level)
-        expected = leaned(learned_of_tree(tree, near=True), expected) if near else expected
+        expected = averaged(expected, learned_of_tree(tree, near=True)) if near else expected
         estimate = mechanism.estimate(open_counts(plane, "1/5", seed=1))
         assert np.array_equal(estimate.counts, expected)
     kinds: tuple[Kind | None, ...] = ("all_ranges", None)
@@ -94,7 +94,7 @@ def test_spaces_are_looked_at_and_read_as_planes_are() -> None:
     data = open_counts(space, "1/10", seed=1)
     planner = replace(Planner.for_ranges(data.shape, None, data.domain, data.law()), near=True)
     tree, level = grow(data, PlannedBoxes(planner))
-    expected = leaned(learned_of_tree(tree, near=True), counts_of_boxes(tree, level))
+    expected = averaged(counts_of_boxes(tree, level), learned_of_tree(tree, near=True))
     assert np.array_equal(near.estimate(open_counts(space, "1/10", seed=1)).counts, expected)
 
     def off(mechanism: AdaptiveTree, seed: int) -> float:
