@@ -68,7 +68,7 @@ def stand_on(errors: Errors, workload: Workload, published: FloatArray) -> Noisy
         spread = errors.spread(workload)
         if workload.query is not None:
             spread = spread.combine(workload.query, len(workload))
-        # Steps are so many that their lattice is a continuum: no need for the exact law of a sum of equal draws.
+        # The lattice of steps is as good as a continuum: no need for the exact law of a sum of equal draws.
         return NoisyNumbers(centre, Spread(spread.variance, spread.largest))
     variance = errors.variance(workload) + lean**2
     # Where only a variance is known, as if it were normal: calibrated errors were measured that way.

@@ -142,7 +142,9 @@ class Auto:
         """Publish tables of few attributes out of very many."""
         if self.chosen is not None:
             if not isinstance(self.chosen, TableMechanism):
-                raise MechanismError("auto: of so many cells only who publishes tables can be chosen")
+                raise MechanismError(
+                    "auto: beyond memory only a mechanism that publishes tables can be chosen"
+                )
             rest = data if self.look is None else self.look.count(data)
             found = self.chosen.estimate_tables(rest)
             named = replace(self, chosen=made_by(self.chosen, found))

@@ -249,7 +249,7 @@ def check_measures(
             )
         if unit.rows * max(abs(measure.lowest), abs(measure.highest)) >= _LARGEST_PRODUCT:
             raise InputError(
-                f"measure {measure.name}: so many rows of so many steps do not fit; take a coarser step"
+                f"measure {measure.name}: a person's rows times their steps exceed 64 bits; take a coarser step"
             )
         if domain is not None and measure.source in domain.names and (held := _held(domain, measure.source)):
             raise InputError(

@@ -74,7 +74,7 @@ _Question = TypeVar("_Question")
 
 # Sums over any cells stay below this, whatever the data: overflow must never depend on a count.
 _LARGEST_SUM = 2**62
-# Answers that are worth rounding where they stand: a copy of so many is noticed.
+# Answers that are worth rounding where they stand: a copy of this many is noticed.
 _MANY = 1 << 24
 # What `largest_label` says of labels below zero.
 _NO_LABEL = 2**63 - 1

@@ -101,7 +101,7 @@ class Purse:
         return whole / self.change.steps
 
     def choice(self, draws: int) -> Fraction:
-        """The ε a step of one of so many choices."""
+        """The ε that one of ``draws`` choices pays a step."""
         each = self.amount / draws
         return (each if self.currency == "epsilon" else choice_epsilon(each)) / self.change.steps
 
@@ -186,7 +186,7 @@ class Priced:
         return self.source.add_laplace(values, self._tied(scale), out)
 
     def hits(self, cells: int, scale: Fraction, threshold: int) -> IntArray:
-        """Say in which of so many cells such noise reaches a threshold."""
+        """Say in which of ``cells`` cells such noise reaches a threshold."""
         return self.source.hits(cells, self._tied(scale), threshold)
 
     def _tied(self, scale: Fraction) -> Fraction:

@@ -44,7 +44,7 @@ _BLOCK = 1 << 15
 # Tables take about a millisecond to build and save some nanoseconds a draw. The size asked for decides, not
 # what was asked before, so that a test seed gives the same noise whatever ran earlier in the process.
 _TABLES_PAY = 1 << 16
-# A second thread takes longer to start than so many draws.
+# A second thread takes longer to start than this many draws.
 _THREADS_PAY = 1 << 22
 # Noise stays a thousand scales away from the ends of int64.
 _LARGEST_SCALE = 1 << 53
@@ -134,7 +134,7 @@ class Noise:
         return out
 
     def hits(self, cells: int, scale: Fraction, threshold: int) -> Int64s:
-        """Say, ascending, in which of so many cells noise of this scale would reach a threshold of at least one."""
+        """Say, ascending, in which of ``cells`` cells noise of this scale would reach a threshold of at least one."""
         check_scale(scale)
         return _hits.hits(self.keystream, cells, scale, threshold)
 

@@ -54,7 +54,7 @@ class Stay:
         return low >> 128, min(-(-high >> 128), 1 << bits)
 
     def toss(self, keystream: Keystream, count: int) -> Bools:
-        """Toss so many coins: 64 bits each, and more where these do not settle it."""
+        """Toss ``count`` coins: 64 bits each, and more where these do not settle it."""
         words = keystream.take(8 * count).view(np.uint64)
         up: Bools = words < np.uint64(min(self.floor, (1 << _WORD) - 1))
         for i in np.flatnonzero(words == np.uint64(min(self.floor, (1 << _WORD) - 1))):

@@ -133,7 +133,7 @@ class BlockGaussian:
         np.add(values, self.draw(keystream, len(values)), out=out)
 
     def draw(self, keystream: Keystream, count: int) -> Int64s:
-        """Draw so many integers."""
+        """Draw ``count`` integers."""
         ladder = self.ladder
         # Four blocks come from one 64-bit word; the few past the end go unused.
         whole_words = (count + 3) // 4

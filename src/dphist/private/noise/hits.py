@@ -3,7 +3,7 @@
 The coin of a cell is that of noise reaching a threshold: p = α^τ/(1 + α) with α = exp(−1/scale). Cells are cut into
 blocks of n ≈ 8/p. The number of hits in a block is binomial; it is drawn by comparing a uniform number with the
 binomial's distribution function, both known to 64 bits at first and to as many more as it takes (`certified`). Given
-the number, the positions are the first so many distinct values of a stream of uniform ones: by symmetry every set of
+the number k, the positions are the first k distinct values of a stream of uniform ones: by symmetry every set of
 that size is equally likely. So every probability is exact. The cells that are left after the last whole block are a
 block of their own: a cell whose coin is never tossed would betray its record at any ε.
 """

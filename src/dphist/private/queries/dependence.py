@@ -60,7 +60,7 @@ class Dependence:
 @proven
 @dataclass(frozen=True)
 class TopDependence:
-    """How far the most dependent pairs of attributes are from independence, added up over so many of them.
+    """How far the most dependent pairs of attributes are from independence, added up over the ``top`` largest.
 
     Each pair's distance Σ |x − x_a x_b ÷ n|, rounded down, moves by at most 4 in one step (`Dependence`). The sum of
     the k largest is the largest of all sums of k of them; each of those moves by at most 4k, so their largest does,
@@ -113,7 +113,7 @@ def _cut(answer: int) -> IntArray:
 
 
 def _together(layout: Layout, tables: tuple[Axes, ...], pairs: int) -> Fraction:
-    """How far one step moves so many distances together; tables that are none are refused before they are paid for."""
+    """How far one step moves ``pairs`` distances; tables that are none are refused before they are paid for."""
     table_shapes(layout, tables)
     return Fraction(4 * pairs)
 

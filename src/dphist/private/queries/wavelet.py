@@ -309,7 +309,7 @@ class _Rebuild:
 
 
 def _runs(axis: Axis, most: int) -> Iterator[tuple[int, int, Fraction]]:
-    """Neighbouring slots of one weight, at most so many at a time."""
+    """Neighbouring slots of one weight, at most ``most`` at a time."""
     values, index = axis.classes
     ends = [axis.slots]
     if len(values) > 1:

@@ -106,7 +106,7 @@ class AbsoluteDeviation:
             raise MechanismError(f'segment: sizes "all" takes at most {_LONGEST_ALL:,} cells; use "powers"')
         levels = len(self.price) if isinstance(self.price, tuple) else 1
         if n * max(abs(self._price(level)) for level in range(levels)) >= _LARGEST_TOTAL:
-            raise MechanismError("segment: the price is too high for so many cells")
+            raise MechanismError("segment: the price is too high for this number of cells")
         if 4 * self.grid * n * n >= 1 << 62:
             # What the rounding of a mean multiplies: grid, cells below it and remainder, the last two below n.
             raise MechanismError("segment: too many cells for so fine a grid")
@@ -209,5 +209,5 @@ def _bounded(draws: IntArray, n: int) -> IntArray:
     Refusing looks at the noise alone, which knows nothing of the data.
     """
     if draws.size and max(int(draws.max()), -int(draws.min())) >= _LARGEST_TOTAL // n:
-        raise MechanismError("segment: the budget is too small for so many cells")
+        raise MechanismError("segment: the budget is too small for this number of cells")
     return draws
