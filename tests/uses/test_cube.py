@@ -85,14 +85,6 @@ def test_a_group_that_a_condition_cuts_is_counted_once(release):
     assert np.allclose(table.value, [release.counts[..., 0].sum(), release.counts[..., 2:4].sum()])
 
 
-def test_pivot(release):
-    pivot = Cube(release).by(place=1).pivot("sex", "place")
-    assert pivot.rows == ["F", "M"]
-    assert pivot.columns == ["north", "south"]
-    assert np.allclose(pivot.value[1], [release.counts[:, 1, :2].sum(), release.counts[:, 1, 2:].sum()])
-    assert pivot.to_pandas().loc["F", "north"] == pytest.approx(pivot.value[0, 0])
-
-
 def test_sum_and_mean_are_those_of_the_released_counts(release):
     ages = np.arange(20, 60)
     by_age = release.counts.sum(axis=(1, 2))
@@ -306,7 +298,6 @@ def test_wrong_questions_are_refused(release):
         lambda: cube.quantiles("age", [0.0]),
         lambda: cube.quantiles("age", []),
         lambda: cube.dice(age=[20, 40]).mean("age"),
-        lambda: cube.pivot("sex", "sex"),
     ):
         with pytest.raises(QueryError):
             wrong()

@@ -290,27 +290,6 @@ class Table:
         return made
 
 
-@dataclass(frozen=True, eq=False)
-class Pivot:
-    """A table of two attributes: a row for each group of one, a column for each group of the other."""
-
-    rows: list[str]
-    columns: list[str]
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-    confidence: float
-    method: str
-    details: str = ""
-    guessed: BoolArray | None = None
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Give the values as a data frame (needs pandas)."""
-        pd = need("pandas", "frames")
-        made: pandas.DataFrame = pd.DataFrame(self.value, index=self.rows, columns=self.columns)
-        return made
-
-
 def answers_with(
     value: FloatArray,
     found: Interval,

@@ -66,8 +66,8 @@ class Column:
         """
         import pyarrow as pa
 
-        missing, many = places < 0, self.size > places.size
-        index = np.maximum(places, 0)
+        missing = places < 0 if places.size and places.min() < 0 else None
+        index, many = places if missing is None else np.maximum(places, 0), self.size > places.size
         if many:
             # An attribute may have far more values than there are rows, most of them in none.
             used, index = _used(index)
@@ -79,18 +79,19 @@ class Column:
                 return as_arrow(np.from_dlpack(values)[index], missing=missing)
             return values.take(as_arrow(index, missing=missing))
         texts, codes = _apart(values) if many else self._texts
-        there = ~missing if missing.any() else slice(None)
-        come, found = _used(codes[index[there]])
-        which = np.zeros(places.size, dtype=np.int32)
-        which[there] = found
+        come, found = _used(codes[index if missing is None else index[~missing]])
+        which = found.astype(np.int32)
+        if missing is not None:
+            which = np.zeros(places.size, dtype=np.int32)
+            which[~missing] = found
         return pa.DictionaryArray.from_arrays(
             as_arrow(which, missing=missing), text_array([texts[code] for code in come])
         )
 
     def at(self, places: IntArray) -> pyarrow.Array:
-        """The value for every row, given the attribute's cell of each; values are made once each."""
-        used, inverse = np.unique(places, return_inverse=True)
-        return self.make(used).take(as_arrow(inverse.astype(np.int64)))
+        """The same, texts written out."""
+        found = self.rows(places)
+        return found.dictionary_decode() if hasattr(found, "dictionary") else found
 
 
 def label_columns(domain: Domain) -> list[Column]:

@@ -125,6 +125,12 @@ class Contents:
             raise VerificationError("the sums spend all that the guarantee allows")
         return Budget(own, budget.currency)
 
+    def _cell_bounds(self, begin: int, end: int, confidence: float) -> Pair:
+        """The interval of some rows, each by itself: from the file that the release was read from where it has them."""
+        if self._written is not None and self._written.confidence == confidence:
+            return self._written.rows(begin, end)
+        return self.cells.bounds(self, begin, end, confidence)
+
     # ---- replaying --------------------------------------------------------------------------------------
 
     @cached_property

@@ -290,4 +290,5 @@ class Doors(Tables, Asking):
             >>> release.report(title="people").startswith("<!doctype html>")
             True
         """
-        return drawer().page(self, output, title=title)
+        page: str = drawer().page(self, output, title=title)
+        return page

@@ -7,7 +7,7 @@ What a reader does not know it passes over. That counts were paid for, and that 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -29,7 +29,6 @@ from dphist.model.workload import Workload
 from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.columns import plain_numbers
 from dphist.release.contents import MeasuredSums
-from dphist.release.file import tables as tables_file
 from dphist.release.file.description import (
     KEY,
     is_readable,
@@ -167,8 +166,8 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     domain = _domain(description)
     tables = None
     if description.get("form") == TableCells.form:
-        tables = tables_file.read_tables(domain, description["tables"])
-    size = domain.size if tables is None else tables_file.rows(domain, tables)
+        tables = _read_tables(domain, description["tables"])
+    size = domain.size if tables is None else _rows(domain, tables)
     _check_size(file, size, size)
     wanted = {
         description["estimate"],
@@ -176,11 +175,9 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     }
     columns = _Columns(file, wanted)
     numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
-    cells: Cells
-    if tables is None:
-        cells = DenseCells(numbers.reshape(domain.shape))
-    else:
-        cells = tables_file.read_cells(domain, numbers, tables)
+    cells: Cells = (
+        DenseCells(numbers.reshape(domain.shape)) if tables is None else _read_cells(domain, numbers, tables)
+    )
     guarantee = read_guarantee(description["guarantee"])
     currency = guarantee.budget.currency
     entries = [read_entry(described, currency, columns) for described in description["transcript"]]
@@ -202,6 +199,42 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     if "measures" in description:
         release = _with_sums(description["measures"], release)
     return _telling(_made(release, description["maker"]), description["model"], columns)
+
+
+def _read_tables(domain: Domain, tables: Any) -> list[tuple[int, ...]]:
+    """The axes of each table that a description names; the file may come from anybody."""
+    if not isinstance(tables, Sequence) or isinstance(tables, str):
+        raise ReleaseError("its tables cannot be read")
+    found: dict[tuple[int, ...], None] = {}
+    for axes in tables:
+        whole = isinstance(axes, list) and all(type(a) is int and 0 <= a < len(domain.shape) for a in axes)
+        if not whole or axes != sorted(set(axes)) or tuple(axes) in found:
+            raise ReleaseError("its tables cannot be read")
+        found[tuple(axes)] = None
+    if () not in found:
+        raise ReleaseError("its tables cannot be read")
+    return list(found)
+
+
+def _rows(domain: Domain, tables: Sequence[tuple[int, ...]]) -> int:
+    """How many rows the cells of all tables take."""
+    return sum(prod(domain.shape[axis] for axis in axes) for axes in tables)
+
+
+def _read_cells(domain: Domain, numbers: NDArray[Any], tables: Sequence[tuple[int, ...]]) -> TableCells:
+    """Take the numbers of a file apart into its tables."""
+    found, begin = {}, 0
+    for axes in tables:
+        shape = [domain.shape[axis] for axis in axes]
+        end = begin + prod(shape)
+        table = np.array(numbers[begin:end], dtype=np.float64).reshape(shape)
+        table.setflags(write=False)
+        found[axes] = table
+        begin = end
+    cells = TableCells(domain, found)
+    if list(cells.order) != list(found):
+        raise ReleaseError("its tables stand in another order than a release's do")
+    return cells
 
 
 class _Columns(dict[str, NDArray[Any]]):

@@ -250,7 +250,8 @@ class Release(Doors):
 
     def _repr_html_(self) -> str:
         """Show the release as a card in a notebook."""
-        return drawer().card(self)
+        card: str = drawer().card(self)
+        return card
 
     def __repr__(self) -> str:
         return f"<Release {self.describe()}>"

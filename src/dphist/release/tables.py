@@ -22,9 +22,7 @@ from dphist.memory import available_memory
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
-from dphist.release.bounds import every_bound
 from dphist.release.cells import DenseCells, SparseCells, TableCells
-from dphist.release.cells.cells import places
 from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
 from dphist.release.contents import Contents
 from dphist.release.sums import sum_columns
@@ -231,7 +229,15 @@ class Tables(Contents):
             >>> bool((low <= high).all())
             True
         """
-        return every_bound(self, read_confidence(confidence))
+        confidence, kept = read_confidence(confidence), self._bounds
+        # A release is asked again and again, and never changes.
+        if confidence not in kept:
+            kept.clear()
+            kept[confidence] = self._cell_bounds(0, int(self.cells.numbers.size), confidence)
+            for ends in kept[confidence]:
+                # Whoever gets them shares them with whoever asks next.
+                ends.setflags(write=False)
+        return kept[confidence]
 
     def replicates(self, count: int = 80) -> NDArray[np.float64]:
         """Draw the whole table from the release's model, by a public seed: everybody gets the same draws.
@@ -294,7 +300,7 @@ class Tables(Contents):
             columns = self.cells.label_rows(0, numbers.size)
         else:
             flat = self.cells.positions(np.arange(numbers.size, dtype=np.int64))
-            columns = label_table(self.domain, places(self.domain, flat))
+            columns = label_table(self.domain, np.unravel_index(flat, self.domain.shape))
         columns[names["estimate"]] = as_arrow(numbers)
         if confidence is not None:
             for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):
@@ -406,5 +412,5 @@ class Tables(Contents):
         wanted = max(0, round(float(flat.sum()))) if count is None else operator.index(count)
         if not 0 <= wanted <= _MOST_RECORDS:
             raise QueryError(f"count must lie between 0 and {_MOST_RECORDS:,}; make more in several goes")
-        rows = systematic(flat, wanted, seed)
-        return to_frame(label_table(self.domain, places(self.domain, self.cells.positions(rows))))
+        rows = self.cells.positions(systematic(flat, wanted, seed))
+        return to_frame(label_table(self.domain, np.unravel_index(rows, self.domain.shape)))

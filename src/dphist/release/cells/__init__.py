@@ -1,7 +1,12 @@
-"""What holds a release's numbers: every cell, the cells that passed a threshold, or tables of few attributes."""
+"""What holds a release's numbers: every cell, the cells that passed a threshold, or tables of few attributes.
 
-from dphist.release.cells.cells import Cells, DenseCells
+One `Release` stands over any of these; each answers in its own way, and says its ``form`` for the file.
+"""
+
+from dphist.release.cells.cells import DenseCells
 from dphist.release.cells.sparse import SparseCells
 from dphist.release.cells.tables import TableCells, cells_of
+
+Cells = DenseCells | SparseCells | TableCells
 
 __all__ = ["Cells", "DenseCells", "SparseCells", "TableCells", "cells_of"]

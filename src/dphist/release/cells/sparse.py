@@ -20,7 +20,7 @@ from dphist.model.law import NoiseLaw
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
-from dphist.release.cells.cells import LARGEST_ARRAY, Cells, Holder, places
+from dphist.release.cells.cells import LARGEST_ARRAY, Holder
 from dphist.release.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class SparseCells:
     @cached_property
     def _places(self) -> tuple[IntArray, ...]:
         """The coordinate of every published cell on every axis."""
-        return places(self.domain, self.flat)
+        return np.unravel_index(self.flat, self.domain.shape)
 
     def project(self, release: Holder, names: Sequence[str], confidence: float) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left."""
@@ -233,7 +233,7 @@ class SparseCells:
             )
         return again
 
-    def same(self, other: Cells, *, exact: bool = False) -> bool:
+    def same(self, other: object, *, exact: bool = False) -> bool:
         """Whether the same cells show the same counts, whole numbers, under the same threshold and noise."""
         return (
             isinstance(other, SparseCells)

@@ -18,7 +18,7 @@ from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.release.answers import Answers, Projection, answers_with
-from dphist.release.cells.cells import LARGEST_ARRAY, Cells, DenseCells, Holder, alike, fitting
+from dphist.release.cells.cells import LARGEST_ARRAY, DenseCells, Holder, alike, fitting
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class TableCells:
 
     # ---- trusting ---------------------------------------------------------------------------------------
 
-    def polish(self, step: str, release: Holder) -> Cells:
+    def polish(self, step: str, release: Holder) -> TableCells | DenseCells:
         """Tables are nowhere negative as they are; each rounded they would disagree, so the product is rounded."""
         if step == "nonnegative":
             return self
@@ -262,14 +262,14 @@ class TableCells:
             )
         return DenseCells(self.dense(release)).polish(step, release)
 
-    def replayed(self, release: Holder) -> Cells:
+    def replayed(self, release: Holder) -> TableCells | DenseCells:
         """The tables that a replay gives; what it says of itself is read off the same one."""
         estimate = release._replay()
         release.__dict__["_estimate"] = estimate
         with fitting():
             return cells_of(self.domain, estimate)
 
-    def same(self, other: Cells, *, exact: bool = False) -> bool:
+    def same(self, other: object, *, exact: bool = False) -> bool:
         """Whether every table is the same."""
         return (
             isinstance(other, TableCells)

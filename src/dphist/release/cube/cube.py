@@ -15,7 +15,7 @@ from dphist.errors import QueryError
 from dphist.inference.intervals import read_confidence
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
-from dphist.release.answers import Answers, Pivot, Table
+from dphist.release.answers import Answers, Table
 from dphist.release.asking import Asking
 from dphist.release.cube.groups import Level, group_boxes
 from dphist.release.cube.measures import clipped, is_measure, means, ratios, sums, variances
@@ -163,28 +163,6 @@ class Cube:
             A number for every group.
         """
         return self._asked(lambda asked: self.release.answer(asked, confidence=confidence))
-
-    def pivot(self, rows: str, columns: str, *, confidence: float = 0.95) -> Pivot:
-        """Lay counts out by two attributes, at the levels they are told apart, or at their cells.
-
-        Args:
-            rows: The attribute down the side.
-            columns: The attribute along the top.
-            confidence: How sure each interval is.
-
-        Returns:
-            The table.
-        """
-        if rows == columns:
-            raise QueryError("rows and columns must be two attributes")
-        levels = dict(self.groups)
-        view = replace(self, groups=((rows, levels.get(rows)), (columns, levels.get(columns))))
-        table = view.count(confidence=confidence)
-        across = list(dict.fromkeys(table.labels[rows])), list(dict.fromkeys(table.labels[columns]))
-        shape = len(across[0]), len(across[1])
-        value, low, high = (each.reshape(shape) for each in (table.value, table.low, table.high))
-        guessed = None if table.guessed is None else table.guessed.reshape(shape)
-        return Pivot(*across, value, low, high, confidence, table.method, table.details, guessed)
 
     def sum(self, name: str, *, confidence: float = 0.95) -> Table:
         """Add an attribute's values up over the records of every group; bins count as their middles.

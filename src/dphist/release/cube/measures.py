@@ -79,27 +79,7 @@ def is_measure(release: Contents, name: str) -> bool:
 
 
 def sums(release: Contents, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
-    """Add a measure up over the records of every question.
-
-    Args:
-        release: A release with measures.
-        name: The measure.
-        workload: The questions.
-        confidence: How sure each interval is to hold the sum of the clipped values.
-
-    Returns:
-        A sum for each question.
-
-    Example:
-        >>> import dphist, pandas as pd
-        >>> from dphist.release.cube.measures import sums
-        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 500, "hours": [40, 38] * 500})
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-        >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80)])
-        >>> answers = sums(release, "hours", dphist.Workload.cells(domain))
-        >>> len(answers), bool(answers.low[0] <= answers.value[0] <= answers.high[0])
-        (2, True)
-    """
+    """Add a measure up over the records of every question."""
     found = measured(release, name)
     count, steps = _answered(release, workload), _answered(found.release, workload)
     centre, step = found.quantity.centre, float(found.quantity.step)
@@ -116,26 +96,7 @@ def sums(release: Contents, name: str, workload: Workload, confidence: float = 0
 
 
 def means(release: Contents, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
-    """Average a measure over the records of every question.
-
-    Args:
-        release: A release with measures.
-        name: The measure.
-        workload: The questions.
-        confidence: How sure each interval is to hold the mean of the clipped values.
-
-    Returns:
-        A mean for each question; all of the measure's bounds where a group may be empty.
-
-    Example:
-        >>> import dphist, pandas as pd
-        >>> from dphist.release.cube.measures import means
-        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38] * 5000})
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-        >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80)])
-        >>> bool(39 < means(release, "hours", dphist.Workload.cells(domain)).value[0] < 41)
-        True
-    """
+    """Average a measure over the records of every question."""
     found = measured(release, name)
     value, low, high = _mean(release, found, workload, confidence)
     step, base = float(found.quantity.step), found.quantity.centre
@@ -163,28 +124,7 @@ def _mean(
 def variances(
     release: Contents, name: str, workload: Workload, confidence: float = 0.95, *, root: bool = False
 ) -> Answers:
-    """Give the variance of a measure, or its root, over the records of every question.
-
-    Args:
-        release: A release with a measure that was published with ``squares=True``.
-        name: The measure.
-        workload: The questions.
-        confidence: How sure each interval is, at least.
-        root: Whether the standard deviation is asked for.
-
-    Returns:
-        A variance or deviation for each question.
-
-    Example:
-        >>> import dphist, pandas as pd
-        >>> from dphist.release.cube.measures import variances
-        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38, 20, 60] * 2500})
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-        >>> hours = dphist.Measure("hours", 0, 80, squares=True)
-        >>> release = dphist.publish(frame, domain, 1, measures=[hours])
-        >>> bool(5 < variances(release, "hours", dphist.Workload.cells(domain), root=True).value[0] < 15)
-        True
-    """
+    """Give the variance of a measure, or its root, over the records of every question."""
     first, second = measured(release, name), measured(release, name, squared=True)
     each = 1 - (1 - read_confidence(confidence)) / 2
     # Squares are of distances from the measure's middle; the mean must be one of these, too.
@@ -202,26 +142,7 @@ def variances(
 
 
 def clipped(release: Contents, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
-    """Say what share of the records of every question had values beyond a measure's bounds.
-
-    Args:
-        release: A release with a measure that was published with ``clipped=True``.
-        name: The measure.
-        workload: The questions.
-        confidence: How sure each interval is.
-
-    Returns:
-        A share between 0 and 1 for each question.
-
-    Example:
-        >>> import dphist, pandas as pd
-        >>> from dphist.release.cube.measures import clipped
-        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38, 20, 99] * 2500})
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-        >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80, clipped=True)])
-        >>> bool(0.45 < clipped(release, "hours", dphist.Workload.cells(domain)).value[1] < 0.55)
-        True
-    """
+    """Say what share of the records of every question had values beyond a measure's bounds."""
     found = measured(release, name, clipped=True)
     value, low, high = _mean(release, found, workload, confidence)
     return Answers(value, low, high, confidence, *spoken(_SHARE, confidence))
@@ -230,28 +151,7 @@ def clipped(release: Contents, name: str, workload: Workload, confidence: float 
 def ratios(
     release: Contents, above: str, below: str, workload: Workload, confidence: float = 0.95
 ) -> Answers:
-    """Divide the sum of one measure by that of another, over the records of every question.
-
-    Args:
-        release: A release with both measures.
-        above: The measure of the numerator.
-        below: The measure of the denominator.
-        workload: The questions.
-        confidence: How sure each interval is.
-
-    Returns:
-        A ratio for each question; without an end (infinite) where the denominator may be zero.
-
-    Example:
-        >>> import dphist, pandas as pd
-        >>> from dphist.release.cube.measures import ratios
-        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "pay": [400, 380] * 5000, "hours": [40, 38] * 5000})
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-        >>> both = [dphist.Measure("pay", 0, 1000), dphist.Measure("hours", 0, 80)]
-        >>> release = dphist.publish(frame, domain, 1, measures=both)
-        >>> bool(9 < ratios(release, "pay", "hours", dphist.Workload.cells(domain)).value[0] < 11)
-        True
-    """
+    """Divide the sum of one measure by that of another, over the records of every question."""
     one, other = measured(release, above), measured(release, below)
     if one is other:
         raise QueryError("a ratio is of two measures; the mean of one is its ratio to the count")
@@ -276,16 +176,7 @@ def ratios(
 
 
 def ask(release: Contents, request: Request, confidence: float = 0.95) -> Answer:
-    """Answer what `dphist.release.language.read_request` read: one number of one or two measures.
-
-    Args:
-        release: A release with measures.
-        request: What is asked.
-        confidence: How sure the interval is.
-
-    Returns:
-        The number with its interval.
-    """
+    """Answer what `dphist.release.language.read_request` read: one number of one or two measures."""
     asked = read_question(request.where, release.domain)
     if request.kind == "ratio":
         above, below = request.names

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dphist.model.domain import Domain
 from dphist.release.cells import Cells, SparseCells, TableCells
-from dphist.release.cells.cells import places
 from dphist.release.columns import Column, along, as_arrow, axis_strides, is_plain, number_names
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def label_rows(
         return cells.label_rows(begin, end)
     if isinstance(cells, SparseCells):
         flat = cells.flat[begin:end]
-        placed = places(domain, flat)
+        placed = np.unravel_index(flat, domain.shape)
         found = {column.name: column.rows(placed[column.axis]) for column in labels}
         return found | {number_names(domain, "cell")["cell"]: as_arrow(flat)}
     strides = axis_strides(domain)

@@ -48,7 +48,7 @@ def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -
 
 def _promise(guarantee: Guarantee) -> str:
     """The guarantee, in the words that files of this format have."""
-    said = f"{guarantee.budget.describe()} for {guarantee.unit.describe()}"
+    said = Guarantee(guarantee.budget, guarantee.unit).describe()
     if not guarantee.delta:
         return said
     return (

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -19,12 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.release.atomic import atomic, check_release_name
-from dphist.release.bounds import known_bounds
 from dphist.release.cells import SparseCells, TableCells
-from dphist.release.columns import as_arrow, axis_strides, label_columns, number_names
+from dphist.release.columns import as_arrow, label_columns, number_names
 from dphist.release.contents import Contents
-from dphist.release.file import sparse as sparse_file
-from dphist.release.file import tables as tables_file
 from dphist.release.file.description import (
     FORMAT,
     KEY,
@@ -74,8 +72,7 @@ def write(
     schema = file_schema(label_fields(domain, cells, labels), columns, names).with_metadata(stamped(told))
     size, step = cells.numbers.size, _ROWS if len(schema) <= _MANY else _ROWS // _MANY
     # Readers pass row groups over by the labels that a group has some of; of the other columns each has all kinds.
-    strides = axis_strides(domain)
-    telling = [each.name for each in labels if step < min(size, strides[each.axis] * each.size)]
+    telling = [each.name for each in labels if step < min(size, prod(domain.shape[each.axis :]))]
     with (
         pq.ParquetWriter(
             path,
@@ -89,7 +86,7 @@ def write(
             end = min(begin + step, size)
             ends = [
                 as_arrow(each, missing=np.isnan(each))
-                for each in known_bounds(release, begin, end, confidence)
+                for each in release._cell_bounds(begin, end, confidence)
             ]
             # In the order of the schema: the estimate, its bounds, then what else was measured.
             numbers = [as_arrow(values[begin:end]) for values in columns.values()]
@@ -125,7 +122,7 @@ def laid_out(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a release, and the columns of numbers that go with it; answers left out unless ``packed``."""
     if isinstance(release.cells, SparseCells):
-        return sparse_file.laid_out(release, release.cells, confidence)
+        return _laid_out_sparse(release, release.cells, confidence)
     names = number_names(release.domain, "measured")
     flat = release.cells.numbers
     measured: list[NDArray[Any]] = []
@@ -141,7 +138,7 @@ def laid_out(
         else:
             described["data"] = pack(answer) if packed else ""
         entries.append(described)
-    description = {
+    description: dict[str, Any] = {
         "format": FORMAT,
         "domain": release.domain.to_json(),
         "shape": list(release.domain.shape),
@@ -167,11 +164,44 @@ def laid_out(
         release, columns | more, number_names(release.domain, "model")["model"]
     )
     if isinstance(release.cells, TableCells):
-        description |= tables_file.described(release.cells)
+        cells = release.cells
+        tables = [list(axes) for axes in cells.order]
+        description |= {"form": cells.form, "tables": tables, "table": cells.table_column()}
     return (
         description,
         columns | sum_columns(release, taken_names(release)) | more | own,
     )
+
+
+def _laid_out_sparse(
+    release: Contents, cells: SparseCells, confidence: float
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The description of a sparse release, and its column of numbers."""
+    names = number_names(release.domain, "cell")
+    (entry,) = release.transcript
+    description = {
+        "format": FORMAT,
+        "form": "sparse",
+        "domain": release.domain.to_json(),
+        "shape": list(release.domain.shape),
+        "guarantee": write_guarantee(release.guarantee),
+        "mechanism": release._described,
+        "maker": release.maker.told(),
+        "scale": str(cells.scale),
+        "threshold": cells.threshold,
+        "receipt": release.receipt,
+        "columns": names,
+        "entry": {
+            "path": entry.path,
+            "verb": entry.verb,
+            "question": entry.question,
+            release.budget.currency: str(entry.cost),
+        },
+        "about": release.about.given(),
+        "confidence": confidence,
+        "bounds": {"low": names["low"], "high": names["high"]},
+    }
+    return description, {names["estimate"]: cells.values}
 
 
 def told_model(
