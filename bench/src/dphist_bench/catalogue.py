@@ -77,8 +77,8 @@ ROOMS: dict[str, dict[str, str]] = {
     "accuracy": {
         "accuracy": "auto beside the best peer chosen with hindsight: cells, prefixes, rectangles, marginals",
         "matrix": "auto beside the best of our own candidates: attributes × records × ε × announced or not × questions",
-        "widemodels": "mixture beside independence and residual tables: error, records, coverage; --data, a classifier",
-        "coverage": "how often intervals hold the truth and how wide they are, case by case; with --page, a page",
+        "widemodels": "mixture beside independence and residual tables: error, records, coverage",
+        "coverage": "how often intervals hold the truth and how wide they are, case by case",
         "doors": "how often intervals hold wherever they are printed: means, quantiles, groups, wide tables, measures",
         "replicates": "intervals from 80 replicates in plain SQL: how often they hold, how wide beside our own",
         "constants": "what every constant of adaptive trees is worth: the error with two thirds and 1.5 of it",

@@ -1,20 +1,14 @@
-"""`mixture` on wide tables: error beside independence and plain residual tables, records, coverage, a classifier.
+"""`mixture` on wide tables: error beside independence and plain residual tables, records, coverage.
 
 Error is the mean total variation over all pairs, or triples of at most 10⁵ cells, of counts divided by records. Without
-options on made-up tables of 5, 15 and 40 columns; ``--peers PYTHON`` runs OpenDP's AIM and MST beside `mixture`;
-``--data FILE`` reads a CSV with a header, whose numbers are cut into at most 100 bins between their least and largest
-and whose words are taken as the public list (for measuring only).
+options on made-up tables of 5, 15 and 40 columns; ``--data FILE`` reads a CSV with a header, whose numbers are cut into
+at most 100 bins between their least and largest and whose words are taken as the public list (for measuring only).
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import math
-import os
-import resource
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -27,7 +21,6 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import nonnegative
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.published import TableEstimate
-from dphist.inference.tables.synthesis import kept
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.model.budget import Budget
@@ -44,37 +37,18 @@ FloatArray = NDArray[np.float64]
 # Budgets by their names: pure ε, and ρ for (ε, 10⁻⁹).
 BUDGETS = {"ρ": ("0.1", "1", "10"), "ε": ("0.1", "1", "10")}
 LARGEST_TRIPLE = 100_000
-AIMS = ("AIM of 10 MB", "AIM")
-# So that processor seconds are those of one thread, and none waits for another.
-ONE_THREAD = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "POLARS_MAX_THREADS": "1",
-}
 
 
 def measure(
     *,
     quick: bool,
     data: Annotated[Path | None, "a CSV of records with a header, instead of made-up ones"] = None,
-    target: Annotated[str, "the column a classifier learns, with --data; the last unless told"] = "",
     runs: Annotated[int, "releases of each kind"] = 3,
     draws: Annotated[int, "releases whose intervals are counted"] = 16,
-    peers: Annotated[str, "a Python that has opendp[mbi], for its AIM and MST beside ours"] = "",
-    seconds: Annotated[float, "processor time that one of them may take"] = 3600.0,
-    only: Annotated[str, "with --peers, some of: mixture; MST; AIM of 10 MB; AIM (with semicolons)"] = "",
 ) -> Iterator[Line]:
-    """Give errors, what records keep, coverage, and what a classifier makes of records."""
-    if peers:
-        held = made(5, (3, 5, 10), 0.6, 2_000) if data is None else read(data)
-        yield from beside(held, target, peers, seconds, quick, only)
-        return
+    """Give errors, what records keep, and coverage."""
     if data is not None:
-        held = read(data)
-        yield from errors("file", held, 1 if quick else runs, quick)
-        for seed in range(1 if quick else runs):
-            yield from classifier(held, target, quick, seed)
+        yield from errors("file", read(data), 1 if quick else runs, quick)
         return
     for name, held in matrix(quick):
         yield from errors(name, held, 1 if quick else runs, quick)
@@ -234,108 +208,6 @@ def coverage(held: CodedColumns, draws: int, quick: bool) -> Iterator[Line]:
         yield {"95 % intervals": f"{currency} 1", "tables covered": len(shares),
                "held": float(np.mean(list(shares.values()))), "worst table": min(shares.values()),
                "worst of 1,000 cells over all draws": min(many, default=math.nan)}  # fmt: skip
-
-
-def classifier(held: CodedColumns, target: str, quick: bool, seed: int = 0) -> Iterator[Line]:
-    """Train on records of a release at ε = 1 and on true rows; accuracy on true rows that neither has seen."""
-    rows, test, place = _halves(held, target)
-    estimate = _quick(quick).estimate_tables(right_of(_seen(held, test), Budget.of(epsilon=1), seed))
-    made_up = np.stack(estimate.model.sample(round(estimate.total), 0), axis=1)  # type: ignore[union-attr]
-    line: dict[str, Any] = {"classifier of": held.domain.names[place]}
-    for name, train in (("true rows", rows[~test]), ("records, ε 1", made_up)):
-        line[name] = accuracy(train, rows[test], place, quick)
-    line["most frequent"] = float(np.bincount(rows[test][:, place]).max() / test.sum())
-    line["kept: TV of pairs"] = float(
-        np.mean([kept(made_up, t, a) for a, t in estimate.tables.items() if len(a) == 2])
-    )
-    yield line
-
-
-def accuracy(train: NDArray[np.int64], test: NDArray[np.int64], place: int, quick: bool) -> float:
-    """The share of true rows whose column ``place`` a classifier trained on other rows guesses; NaN without sklearn."""
-    try:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-    except ImportError:
-        return math.nan
-    model = HistGradientBoostingClassifier(max_iter=20 if quick else 100, random_state=0)
-    model.fit(np.delete(train, place, axis=1), train[:, place])
-    return float(model.score(np.delete(test, place, axis=1), test[:, place]))
-
-
-def beside(
-    held: CodedColumns, target: str, python: str, seconds: float, quick: bool, only: str = ""
-) -> Iterator[Line]:
-    """OpenDP's contingency tables by AIM and MST, and `mixture`, on four fifths of the rows at the ρ of (1, 10⁻⁹).
-
-    Error of the model's and of the records' pairs, a classifier on the records, processor seconds and memory. All run
-    in one thread. Whoever does not finish in the given processor seconds has a line that says so.
-    """
-    rows, test, place = _halves(held, target)
-    seen = _seen(held, test)
-    pairs = list(combinations(range(len(held.domain.shape)), 2))
-    # A ρ of few binary digits: OpenDP refuses some others by their last one.
-    rho = math.floor(float(Budget.of(epsilon=1, delta="1e-9").amount) * 4096) / 4096
-    wanted = only.split(";") if only else ["mixture", "MST"] if quick else ["mixture", "MST", *AIMS]
-    if "mixture" in wanted:
-        start = time.process_time()
-        estimate = _quick(quick).estimate_tables(right_of(seen, Budget.of(rho=rho), 0))
-        fitted = time.process_time() - start
-        records = np.stack(estimate.model.sample(round(estimate.total), 0), axis=1)  # type: ignore[union-attr]
-        sampled = time.process_time() - start
-        yield {
-            "by": "mixture", "model": variation(seen, pairs, estimate.tables.__getitem__),
-            "records": variation(seen, pairs, _counted(records, held)),
-            "classifier": accuracy(records, rows[test], place, quick),
-            "CPU s": fitted, "with records": sampled, "GB": peak_memory() / 1e9,
-        }  # fmt: skip
-    script = Path(__file__).parents[2] / "peers" / "with_opendp_tables.py"
-    with tempfile.TemporaryDirectory() as folder:
-        codes, sizes = rows[~test], np.array(held.domain.shape)
-        np.savez(Path(folder) / "columns.npz", codes=codes, sizes=sizes, rho=np.array(rho))
-        for name in (each for each in wanted if each != "mixture"):
-            command = [python, str(script), folder, name, str(seconds)]
-            before = _children()
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, env={**os.environ, **ONE_THREAD}
-            )
-            if done.returncode < 0:  # ended by a signal: its limit of processor time, or by hand
-                yield {"by": f"OpenDP, {name}", "CPU s": _children() - before, "failed": "not finished"}
-                continue
-            if done.returncode:
-                said = max(done.stderr.strip().splitlines()[-4:], key=len)
-                yield {"by": f"OpenDP, {name}", "failed": said[:120]}
-                continue
-            took = json.loads(done.stdout.strip().splitlines()[-1])
-            with np.load(Path(folder) / f"{name}-pairs.npz") as found:
-                model = variation(seen, pairs, lambda t: found[f"{t[0]},{t[1]}"])
-            made_up = np.load(Path(folder) / f"{name}-records.npy").astype(np.int64)
-            yield {
-                "by": f"OpenDP, {name}", "model": model, "records": variation(seen, pairs, _counted(made_up, held)),
-                "classifier": accuracy(made_up, rows[test], place, quick), "CPU s": took["fit"],
-                "with records": took["all"], "GB": took["memory"] / 1e9,
-            }  # fmt: skip
-    yield {"by": "true rows", "classifier": accuracy(rows[~test], rows[test], place, quick)}
-
-
-def _children() -> float:
-    """Processor seconds of processes that were started here and have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _quick(quick: bool) -> Mixture:
-    return Mixture(classes=8, steps=30) if quick else Mixture()
-
-
-def _halves(held: CodedColumns, target: str) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
-    """All rows as codes, which fifth of them is held out, and the column to be guessed."""
-    place = held.domain.axis(target) if target else len(held.domain.shape) - 1
-    rows = np.stack([column.astype(np.int64) for column in held.columns], axis=1)
-    return rows, np.arange(len(rows)) % 5 == 0, place
-
-
-def _seen(held: CodedColumns, test: NDArray[np.bool_]) -> CodedColumns:
-    return CodedColumns(held.domain, tuple(column[~test] for column in held.columns))
 
 
 def _counted(codes: NDArray[np.int64], held: CodedColumns) -> Callable[[Axes], FloatArray]:
