@@ -13,7 +13,6 @@ from dphist.model.histogram import Histogram
 from dphist.testing import run
 from dphist_bench import catalogue
 from dphist_bench.data.coverage import Data, lines
-from dphist_bench.data.crosstabs import drawn_crosstab
 from dphist_bench.data.drawn import drawn_cube, drawn_line, drawn_people, drawn_plane, drawn_space
 from dphist_bench.measurements.accuracy.coverage import LEVELS, _Tally, intervals, outcomes, questions
 
@@ -55,7 +54,7 @@ def test_too_narrow_is_noticed():
 
 
 def test_data_drawn_by_number_are_the_same_again_and_are_tried(tmp_path):
-    for make in (drawn_line, drawn_plane, drawn_cube, drawn_people, drawn_space, drawn_crosstab):
+    for make in (drawn_line, drawn_plane, drawn_cube, drawn_people, drawn_space):
         (name, one, epsilon), again, other = make(3), make(3), make(4)
         assert (name, epsilon) == (again[0], again[2])
         assert (one.counts == again[1].counts).all()

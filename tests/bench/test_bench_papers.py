@@ -9,7 +9,6 @@ from dphist_bench.data import files
 from dphist_bench.papers import xu2013_setup
 from dphist_bench.results import Results, Row
 from dphist_bench.views import Lines
-from dphist_bench.views.labels import placed
 from dphist_bench.views.skylines import SkylinePlot, SkylineTable, appearances
 
 
@@ -87,16 +86,6 @@ def test_a_skyline_is_drawn_with_its_figures(tmp_path):
     assert "| beaten | 9.5 | 9.5 |" in text
     drawn = (tmp_path / "p.svg").read_text(encoding="utf-8")
     assert "slow and good" in drawn
-
-
-def test_names_of_a_crowd_of_points_do_not_lie_on_each_other():
-    points = [(150.0 + 12 * (i % 3), 100.0 + 12 * (i // 3)) for i in range(9)]
-    names = [f"method {i}" for i in range(9)]
-    boxes = [(x - 20, y - 5, x + 20, y + 5) for x, y in placed(points, names, 400, 300)]
-    assert all(min(box) >= 0 and box[2] <= 400 and box[3] <= 300 for box in boxes)
-    for i, one in enumerate(boxes):
-        for other in boxes[:i]:
-            assert one[0] >= other[2] or other[0] >= one[2] or one[1] >= other[3] or other[1] >= one[3]
 
 
 def test_small_numbers_keep_their_digits_in_a_picture(tmp_path):

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from dphist.planning.compare import skyline
 from dphist_bench.results import Results
 from dphist_bench.views import save_chart, short, ticks
-from dphist_bench.views.labels import Box, Place, placed
 
-# A panel's size in pixels, and how many are left free beyond its points.
-_WIDTH, _HEIGHT, _SPARE = 400, 300, 24
 # A data set, an ε and a measure.
 Panel = tuple[str, str, str]
 
@@ -97,7 +93,7 @@ class SkylineTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SkylinePlot:
-    """A picture: every method as a labelled point, those on the skyline bold, a dashed line through them.
+    """A picture: every method as a point, those on the skyline by name, a dashed line through them.
 
     ``groups`` says which methods share a colour.
     """
@@ -134,96 +130,29 @@ class SkylinePlot:
 
         charts = []
         for (data, epsilon, up), rows in found.items():
-            # Names of the skyline are placed first.
-            shown = sorted(
-                (row for row in rows if row.across > 0 and row.up > 0 and math.isfinite(row.up)),
-                key=lambda row: not row.free,
-            )
-            across, upward = (
-                _Logarithmic.of([getattr(row, which) for row in shown], size)
-                for which, size in (("across", _WIDTH), ("up", _HEIGHT))
-            )
-            points = [(across.pixel(row.across), _HEIGHT - upward.pixel(row.up)) for row in shown]
-            free = sorted(point for point, row in zip(points, shown, strict=True) if row.free)
-            names = [row.method for row in shown]
-            middles = placed(
-                points, names, _WIDTH, _HEIGHT, [box for pair in pairwise(free) for box in _step(*pair)]
-            )
             values: list[dict[str, Any]] = [
                 {
                     "x": row.across,
                     "y": row.up,
-                    "name x": across.number(x),
-                    "name y": upward.number(_HEIGHT - y),
                     "who": row.method,
                     "group": self.groups.get(row.method, row.method),
                     "free": row.free,
                 }
-                for row, (x, y) in zip(shown, middles, strict=True)
+                for row in rows
+                if row.across > 0 and row.up > 0 and math.isfinite(row.up)
             ]
+            log = alt.Scale(type="log", nice=False, padding=24)
             base = alt.Chart(alt.Data(values=values)).encode(
-                x=alt.X(
-                    "x:Q",
-                    title=self.axis,
-                    scale=across.scale(),
-                    axis=ticks([v["x"] for v in values], log=True),
-                ),
-                y=alt.Y(
-                    "y:Q",
-                    title=self.unit,
-                    scale=upward.scale(),
-                    axis=ticks([v["y"] for v in values], log=True),
-                ),
+                x=alt.X("x:Q", title=self.axis, scale=log, axis=ticks([v["x"] for v in values], log=True)),
+                y=alt.Y("y:Q", title=self.unit, scale=log, axis=ticks([v["y"] for v in values], log=True)),
             )
-            line = base.transform_filter("datum.free").mark_line(
-                interpolate="step-after", color="#888", strokeDash=[4, 3]
-            )
-            leaders = base.mark_rule(color="#bbb", strokeWidth=0.6).encode(x2="name x:Q", y2="name y:Q")
+            free = base.transform_filter("datum.free")
+            line = free.mark_line(interpolate="step-after", color="#888", strokeDash=[4, 3])
             dots = base.mark_point(filled=True, size=60).encode(
                 color=alt.Color("group:N", title=None, sort=list(dict.fromkeys(self.groups.values()))),
                 opacity=alt.condition("datum.free", alt.value(1.0), alt.value(0.45)),
             )
-            words = [
-                base.transform_filter(which)
-                .mark_text(fontSize=9, fontWeight=weight)
-                .encode(x="name x:Q", y="name y:Q", text="who:N", opacity=alt.value(opacity))
-                for which, weight, opacity in (("datum.free", "bold", 1.0), ("!datum.free", "normal", 0.8))
-            ]
-            charts.append(
-                alt.layer(line, leaders, dots, *words).properties(
-                    width=_WIDTH, height=_HEIGHT, title=f"{data}, ε = {epsilon}: {up}"
-                )
-            )
+            names = free.mark_text(fontSize=9, fontWeight="bold", dy=-9).encode(text="who:N")
+            title = f"{data}, ε = {epsilon}: {up}"
+            charts.append(alt.layer(line, dots, names).properties(width=400, height=300, title=title))
         save_chart(alt.concat(*charts, columns=min(self.across, len(charts))), path)
-
-
-def _step(one: Place, other: Place) -> list[Box]:
-    """The step that the line makes from a point of the skyline to the next: across, then down or up."""
-    low, high = sorted((one[1], other[1]))
-    return [(one[0], one[1] - 1, other[0], one[1] + 1), (other[0] - 1, low, other[0] + 1, high)]
-
-
-@dataclass(frozen=True)
-class _Logarithmic:
-    """A logarithmic axis of so many pixels, with some left on either side of the numbers."""
-
-    low: float
-    high: float
-    pixels: int
-
-    @classmethod
-    def of(cls, numbers: Sequence[float], pixels: int) -> _Logarithmic:
-        low, high = math.log(min(numbers)), math.log(max(numbers))
-        spare = max(high - low, 1.0) * _SPARE / (pixels - 2 * _SPARE)
-        return cls(low - spare, high + spare, pixels)
-
-    def pixel(self, number: float) -> float:
-        return self.pixels * (math.log(number) - self.low) / (self.high - self.low)
-
-    def number(self, pixel: float) -> float:
-        return math.exp(self.low + pixel / self.pixels * (self.high - self.low))
-
-    def scale(self) -> Any:
-        import altair as alt
-
-        return alt.Scale(type="log", nice=False, domain=[math.exp(self.low), math.exp(self.high)])

@@ -43,8 +43,6 @@ from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release
 from dphist_bench.data import sample
 from dphist_bench.data.coverage import ADULT, adult_cube
-from dphist_bench.data.crosstabs import drawn_crosstab
-from dphist_bench.data.drawn import drawn_space
 from dphist_bench.measuring import Line
 
 FloatArray = NDArray[np.float64]
@@ -123,28 +121,11 @@ def measure(
         Path | None, "folder with the Adult census: its first attributes are measured as well"
     ] = None,
     losses: Annotated[bool, "print only what lies above what is wanted, and the summary"] = False,
-    spaces: Annotated[
-        tuple[int, ...], "instead, drawn people with two long attributes or more: from which number to which"
-    ] = (),
-    crosstabs: Annotated[
-        tuple[int, ...],
-        "instead, drawn tables of two attributes that are no plane: from which number to which",
-    ] = (),
 ) -> Iterator[Line]:
     """Every case, then means, worst cases and how many lie above what is wanted."""
     if quick:
         attributes, records, epsilons, only, draws = (3,), (10**4,), ("1",), ("groups",), 1
     found: list[Case] = []
-    for drawn, numbers in ((drawn_space, spaces), (drawn_crosstab, crosstabs)):
-        for number in range(*numbers) if numbers else ():
-            name, histogram, epsilon = drawn(number)
-            for case in cases(histogram, f"{number}: {name}", epsilon, draws):
-                found.append(case)
-                if not losses or case.ratio > WORST:
-                    yield case.row()
-    if spaces or crosstabs:
-        yield from summary(found)
-        return
     for count, scale in product(attributes, records):
         for name, (domain, weights) in populations(count, data).items():
             if only and name not in only:
