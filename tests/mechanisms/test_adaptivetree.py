@@ -12,7 +12,7 @@ from dphist.audit.neighbours import Pair
 from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.predictive.learning import learned_of_tree
-from dphist.mechanisms.adaptivetree import AdaptiveTree, averaged, counts_of
+from dphist.mechanisms.adaptivetree import AdaptiveTree, averaged
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.spec import parse
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
@@ -252,18 +252,6 @@ def test_totals_that_happen_to_be_even_do_not_hide_peaks():
     errors = [_prefix_error(run(AdaptiveTree(), counts, "0.01", seed=s).counts, counts) for s in range(4)]
     # Spread evenly over the quarters they would be off by 7,000.
     assert max(errors) < 3000
-
-
-def test_what_blocks_showed_before_they_were_put_together_is_not_lost():
-    counts = np.repeat([40, 30, 20, 10], 16)
-    rule = by_level(
-        (16, 1), (Fraction(1, 2),) * 2, lambda front: (np.ones(4, dtype=bool), np.ones(4, dtype=bool))
-    )
-    tree, _ = grow(open_counts(counts, 1, seed=2), rule)
-    assert tree.pool.tolist() == [True, False, False, False, False], "all four are one pool"
-    estimate = counts_of(tree)
-    assert np.allclose(estimate, counts, atol=2)
-    assert estimate.sum() == pytest.approx(counts.sum(), abs=20)
 
 
 def test_estimates_are_never_negative_and_keep_the_total():

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
 from dphist.kernels.paint import paint_boxes
-from dphist.kernels.trees.evenness import divide_pools
 from dphist.kernels.trees.passes import breadth_first, gather_up, hand_down, side_by_side
 from dphist.model.law import Kind
 
@@ -249,7 +248,7 @@ class MeasuredTree:
         """Give every node's total, none negative, settled from the root down.
 
         Each family is projected onto {≥ 0, sum = parent's total} in the norm weighted by its variances; a pool's total
-        is divided among its blocks by what was seen of each before, as far as the evidence goes.
+        is spread evenly over its blocks.
 
         Args:
             cut: For each node, how many deviations a child must exceed not to be dropped; None drops nothing.
@@ -261,12 +260,10 @@ class MeasuredTree:
         """
         z, variance = self.gathered
         cuts = np.zeros(len(self)) if cut is None else cut
-        even = np.zeros(len(self), dtype=bool) if whole is None else whole
+        even = self.pool if whole is None else whole | self.pool
         totals: FloatArray = hand_down(
             *(self.first, self.last, self.size, z, variance, True), *(cuts, float(shrink), even)
         )
-        if self.pool.any():
-            divide_pools(self.first, self.last, self.pool, self.size, z, variance, totals)
         return totals
 
     def cells(self, totals: FloatArray) -> FloatArray:

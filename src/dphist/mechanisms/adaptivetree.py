@@ -89,8 +89,8 @@ class AdaptiveTree:
     A tree of blocks is measured level by level. A block that holds little is not split, and neither is a family
     that looks even: what their cells still hold of the budget measures them once more, together where that
     makes sense. Best linear unbiased totals follow in two passes; then every parent's total is handed down to its
-    children, none below zero. Blocks that were measured together share their total by what each showed before, as
-    far as the evidence goes. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy. Where most
+    children, none below zero. Blocks that were measured together share their total evenly: what each showed before
+    was no news. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy. Where most
     cells of an ordered one are full, its blocks are those of least noise (`dphist.mechanisms.trees.layout`).
 
     Private because blocks of one level are disjoint, every cell pays for one measurement a level and for one last
