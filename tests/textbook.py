@@ -1,0 +1,44 @@
+"""The textbook dynamic programs over buckets of a line, O(n²) and O(n²·k): what faster ones are held to."""
+
+from bisect import insort
+
+import numpy as np
+
+
+def bucket_costs(values, loss):
+    """The cost of every bucket at ``cost[start, end]``, about its mean or its median; infinite where there is none."""
+    n = len(values)
+    cost = np.full((n + 1, n + 1), np.inf)
+    if loss == "squared":
+        sums, squares = (np.concatenate([[0.0], np.cumsum(np.float64(values) ** power)]) for power in (1, 2))
+        for start in range(n):
+            there = slice(start + 1, None)
+            length = np.arange(1, n - start + 1)
+            cost[start, there] = squares[there] - squares[start] - (sums[there] - sums[start]) ** 2 / length
+        return cost
+    for start in range(n):
+        seen, total = [], 0
+        for end in range(start, n):
+            x, m = int(values[end]), len(seen)
+            # Any number between the two middles is a median: a value costs what it lies outside of these.
+            low, high = (seen[(m - 1) // 2], seen[m // 2]) if m else (x, x)
+            total += max(low - x, x - high, 0)
+            insort(seen, x)
+            cost[start, end + 1] = total
+    return cost
+
+
+def fixed(cost, bins):
+    """The least cost of the first t values in j + 1 buckets, at ``best[j, t]``."""
+    rows = [cost[0]]
+    for _ in range(1, bins):
+        rows.append((rows[-1][:, None] + cost).min(axis=0))
+    return np.array(rows)
+
+
+def penalised(cost, price):
+    """The least cost of all values with a price for each bucket."""
+    best = np.zeros(len(cost))
+    for end in range(1, len(cost)):
+        best[end] = (best[:end] + cost[:end, end]).min() + price
+    return best[-1]
