@@ -49,12 +49,14 @@ class Wrong:
             noisy = data.measure(_Halved(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1])))
         elif self.mistake == "a split that forgets to share":
             first, second = data.split("1/2", "1/2")
-            first._purse = second._purse = data._purse
+            first._budget = second._budget = data._budget
             first.measure(Identity())
             noisy = second.measure(Identity())
         else:
-            change = data._purse.change
-            data._purse = replace(data._purse, change=replace(change, apart=change.steps, alike=change.steps))
+            change = data._budget.change
+            data._budget = replace(
+                data._budget, change=replace(change, apart=change.steps, alike=change.steps)
+            )
             noisy = data.measure(Identity())
         return Estimate(np.zeros(data.shape), IndependentNoise(noisy.law))
 

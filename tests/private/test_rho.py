@@ -17,7 +17,7 @@ from dphist.errors import MechanismError, NotPrivate
 from dphist.mechanisms import Gaussian, Laplace
 from dphist.model.budget import Budget
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
-from dphist.private.pricing import Change, Purse
+from dphist.private.pricing import Change, UnitBudget
 from dphist.private.queries.counting import Identity, Totals
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.medians import Middles
@@ -230,9 +230,9 @@ def test_gaussian_noise_under_epsilon_or_without_a_promise_is_refused() -> None:
     with pytest.raises(MechanismError, match="no promise"):
         open_counts(COUNTS, Budget(RHO, "rho")).measure(Above(2), "gaussian")
     with pytest.raises(MechanismError, match="priced"):
-        Purse.of(Budget(RHO, "rho"), Unit()).price(Identity(), Layout((2,))).noise(RecordingNoise(1)).laplace(
-            Fraction(1), 2
-        )
+        UnitBudget.of(Budget(RHO, "rho"), Unit()).price(Identity(), Layout((2,))).noise(
+            RecordingNoise(1)
+        ).laplace(Fraction(1), 2)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dphist.mechanisms.options import Large, checked
 from dphist.model.exact import Number, positive
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 from dphist.private.queries import Identity
 
 FloatArray = NDArray[np.float64]
@@ -149,10 +149,10 @@ def _published_cells(published: Any) -> tuple[IntArray, NoiseLaw]:
             "noisefirst: only a release that noised every cell once ('laplace') can be improved"
         )
     spent = replace(published.guarantee.budget, amount=entries[0].cost, epsilon=None, delta=None)
-    purse = Purse.of(spent, published.guarantee.unit)
+    unit_budget = UnitBudget.of(spent, published.guarantee.unit)
     if entries[0].question.get("noise") == "gaussian":
-        return entries[0].answer, purse.law(Identity.moves)
-    return entries[0].answer, NoiseLaw("laplace", 1 / purse.pure)
+        return entries[0].answer, unit_budget.law(Identity.moves)
+    return entries[0].answer, NoiseLaw("laplace", 1 / unit_budget.pure)
 
 
 def _on_lattice(flat: NDArray[Any], scale: float) -> tuple[IntArray, float]:

@@ -42,7 +42,7 @@ from dphist.planning.searching import least_amount
 from dphist.planning.wide import wide_cases, wide_error
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 from dphist.release.answers import spoken
 
 MECHANISMS = (
@@ -411,11 +411,11 @@ class _Study:
         What is cut at zero, thresholded or fitted afterwards is no longer that, though the noise below it is.
         """
         # Plain noise on every cell needs no run, however many cells there are.
-        purse = Purse.of(budget, self.unit)
+        unit_budget = UnitBudget.of(budget, self.unit)
         if isinstance(fixed, Laplace):
-            return IndependentNoise(1 / purse.pure, exact=True)
+            return IndependentNoise(1 / unit_budget.pure, exact=True)
         if isinstance(fixed, Gaussian) and not budget.pure:
-            return IndependentNoise(purse.law("apart"), exact=True)
+            return IndependentNoise(unit_budget.law("apart"), exact=True)
         if isinstance(fixed, Gaussian | PrefixSums) or (
             (isinstance(fixed, Tree | Marginals) and not fixed.nonnegative)
             or (isinstance(fixed, Privelet) and not fixed.threshold)

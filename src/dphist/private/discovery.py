@@ -29,7 +29,7 @@ A purely ε-private release cannot do this at all: a key that only one person ha
 probability or never, and "never" cannot be told for it alone.
 
 *What must not leave:* how many keys there were, or where a published one stood among them. The tails are exact bounds
-(`dphist.private.noise.tails`), the noise is the gate's, and the price is that of `Identity` through the same purse.
+(`dphist.private.noise.tails`), the noise is the gate's, and the price is that of `Identity` through the same budget.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.noise import Noise
 from dphist.private.noise.tails import least_reach
-from dphist.private.pricing import Price, Purse
+from dphist.private.pricing import Price, UnitBudget
 from dphist.private.queries import Identity
 from dphist.private.questions import IntArray, Layout, describe
 from dphist.private.transcript import Recorded
@@ -87,7 +87,7 @@ def threshold(kind: Kind, size: Fraction, unit: Unit, delta: Fraction, cells: in
 
 def price_of(budget: Budget, unit: Unit) -> Price:
     """The noise of every cell: the gate's own price of asking for all of them."""
-    return Purse.of(budget, unit).price(Identity(), Layout((1,), None, 1, None))
+    return UnitBudget.of(budget, unit).price(Identity(), Layout((1,), None, 1, None))
 
 
 def terms(

@@ -1,6 +1,6 @@
 """What everybody may know of a right to ask: its cells and parts, what they mean, and the noise that it would buy.
 
-None of it depends on a count: a right's layout and purse are made from the domain, public labels and the budget.
+None of it depends on a count: a right's layout and budget are made from the domain, public labels and the budget.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 from dphist.private.questions import IntArray, Layout, Moves
 
 
@@ -42,10 +42,10 @@ class Noisy:
 class Facts:
     """The public side of a right."""
 
-    __slots__ = ("_layout", "_purse")
+    __slots__ = ("_budget", "_layout")
 
     _layout: Layout
-    _purse: Purse
+    _budget: UnitBudget
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ class Facts:
     @property
     def unit_scale(self) -> Fraction:
         """The scale of Laplace noise that a question of sensitivity one would get for this whole right."""
-        return 1 / self._purse.pure
+        return 1 / self._budget.pure
 
     def law(self, share: Fraction | int = 1, moves: Moves = "alike") -> NoiseLaw:
         """The noise that a query of sensitivity one would get for a share of this right.
@@ -96,7 +96,7 @@ class Facts:
             share: Of the right's budget.
             moves: How the cells of one person meet in the query's answers.
         """
-        return self._purse.share(Fraction(share)).law(moves)
+        return self._budget.share(Fraction(share)).law(moves)
 
 
 def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:

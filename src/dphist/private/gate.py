@@ -54,7 +54,7 @@ from dphist.model.workload import Workload
 from dphist.private.facts import Noisy, part_workload
 from dphist.private.gradual import Gradual
 from dphist.private.noise import Noise
-from dphist.private.pricing import Purse, add_noise, floats_in_place, select
+from dphist.private.pricing import UnitBudget, add_noise, floats_in_place, select
 from dphist.private.questions import (
     Costs,
     FusedQuery,
@@ -91,7 +91,7 @@ class PrivateCounts(Gradual):
         self,
         counts: IntArray | None,
         layout: Layout,
-        purse: Purse,
+        unit_budget: UnitBudget,
         book: Book,
         noise: Noise | None,
         path: str,
@@ -99,7 +99,7 @@ class PrivateCounts(Gradual):
     ) -> None:
         # A one-element list popped once: two threads cannot both take the right.
         self._right: list[IntArray | None] = [counts]
-        self._layout, self._purse = layout, purse
+        self._layout, self._budget = layout, unit_budget
         self._book, self._noise, self._path, self._unproven = book, noise, path, unproven
         self._signed = False
         self._finer = None
@@ -111,7 +111,7 @@ class PrivateCounts(Gradual):
         fractions = shares(parts)
         counts = self._take()
         return tuple(
-            self._child(counts, self._layout, self._purse.share(share), f"{self._path}/s{i}")
+            self._child(counts, self._layout, self._budget.share(share), f"{self._path}/s{i}")
             for i, share in enumerate(fractions)
         )
 
@@ -133,7 +133,7 @@ class PrivateCounts(Gradual):
             cells, renumbered = separated[2 * side : 2 * side + 2]
             layout = Layout((cells.size,), renumbered, int(keep.sum()), None, self.workload, cells)
             kept = None if counts is None else counts[cells]
-            sides.append(self._child(kept, layout, self._purse, f"{self._path}/d{side}"))
+            sides.append(self._child(kept, layout, self._budget, f"{self._path}/d{side}"))
             sides[-1]._finer = None if self._finer is None else self._finer.of(keep)
         return sides[0], sides[1]
 
@@ -163,7 +163,7 @@ class PrivateCounts(Gradual):
             else np.ascontiguousarray(counts.reshape(self.shape).transpose([*axes, *kept])).reshape(parts, -1)
         )
         return [
-            self._child(rows[part], layout, self._purse, f"{self._path}/d{part}") for part in range(parts)
+            self._child(rows[part], layout, self._budget, f"{self._path}/d{part}") for part in range(parts)
         ]
 
     def arrange(self, order: ArrayLike) -> PrivateCounts:
@@ -188,13 +188,13 @@ class PrivateCounts(Gradual):
         if workload is not None and workload.domain != domain:
             raise MechanismError("workload must be about the domain that the cells are said to be of")
         return self._child(
-            self._take(), Layout(domain.shape, None, 1, domain, workload), self._purse, self._path
+            self._take(), Layout(domain.shape, None, 1, domain, workload), self._budget, self._path
         )
 
     def coarsen(self, labels: ArrayLike, parts: int | None = None) -> PrivateCounts:
         """Merge cells: new cell g is the sum of the cells labelled g, so one step stays one step."""
         groups, count = self._grouped(labels, parts)
-        merged = replace(self._purse, change=self._purse.change.merged())
+        merged = replace(self._budget, change=self._budget.change.merged())
         return self._view(
             lambda counts: part_sums(counts, groups, count), (count,), None, 1, None, None, merged
         )
@@ -205,7 +205,7 @@ class PrivateCounts(Gradual):
         Raising one count of a multiset of integers raises one entry of its sorted vector (the last copy of that
         value) by one, so one step stays one step. The permutation is never released.
         """
-        shuffled = replace(self._purse, change=self._purse.change.shuffled())
+        shuffled = replace(self._budget, change=self._budget.change.shuffled())
         return self._view(np.sort, (self.size,), None, 1, None, None, shuffled)
 
     # ---- verbs that ask ---------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class PrivateCounts(Gradual):
         if getattr(query, "of_counts", False):
             self._insist_on_counts()
         layout = self._layout
-        price = self._purse.price(query, layout, noise)
+        price = self._budget.price(query, layout, noise)
         unit = Fraction(getattr(query, "unit", 1))
         # Before anything is paid: noise that cannot be drawn is a public fact.
         price.check()
@@ -236,7 +236,7 @@ class PrivateCounts(Gradual):
             return floats_in_place(noisy) if floats and noisy.size >= _MANY else noisy
 
         # Under ε there is one kind; under ρ the transcript says which.
-        kind = {} if self._purse.currency == "epsilon" else {"noise": price.kind}
+        kind = {} if self._budget.currency == "epsilon" else {"noise": price.kind}
         return Noisy(self._ask("measure", query, draw, **kind), price.law, unit)
 
     def choose(self, score: Score) -> IntArray:
@@ -246,7 +246,7 @@ class PrivateCounts(Gradual):
         layout, draws = self._layout, score.draws(self._layout)
         if draws < 1:
             raise MechanismError("a score that makes no draw must not be asked: it would spend for nothing")
-        rate = self._purse.choice(draws)
+        rate = self._budget.choice(draws)
 
         def draw(counts: IntArray) -> IntArray:
             picks = np.empty((draws, layout.parts), dtype=np.int64)
@@ -265,7 +265,7 @@ class PrivateCounts(Gradual):
         """Partition the cells by least noisy cost; only the partition leaves, as the starts of its buckets."""
         self._insist_on_counts()
         costs = self._question(costs)
-        layout, price = self._layout, self._purse.laplace()
+        layout, price = self._layout, self._budget.laplace()
         price.check(costs.check(layout))
 
         def draw(counts: IntArray) -> IntArray:
@@ -310,12 +310,14 @@ class PrivateCounts(Gradual):
             self._path,
             verb,
             describe(question) | more,
-            self._purse.amount,
+            self._budget.amount,
             None if counts is None else lambda: draw(counts),
         )
 
-    def _child(self, counts: IntArray | None, layout: Layout, purse: Purse, path: str) -> PrivateCounts:
-        child = PrivateCounts(counts, layout, purse, self._book, self._noise, path, self._unproven)
+    def _child(
+        self, counts: IntArray | None, layout: Layout, unit_budget: UnitBudget, path: str
+    ) -> PrivateCounts:
+        child = PrivateCounts(counts, layout, unit_budget, self._book, self._noise, path, self._unproven)
         child._signed = self._signed
         return child
 
@@ -327,12 +329,12 @@ class PrivateCounts(Gradual):
         parts: int,
         domain: Domain | None,
         cells: IntArray | None,
-        purse: Purse | None = None,
+        unit_budget: UnitBudget | None = None,
     ) -> PrivateCounts:
         counts = self._take()
         layout = Layout(shape, labels, parts, domain, self.workload, cells)
         return self._child(
-            None if counts is None else change(counts), layout, purse or self._purse, self._path
+            None if counts is None else change(counts), layout, unit_budget or self._budget, self._path
         )
 
     def _grouped(self, labels: ArrayLike, parts: int | None) -> tuple[IntArray, int]:
@@ -388,7 +390,7 @@ def open_gate(
     questions without a proof be asked, as they are: for tests and audits of mechanisms that may be wrong, on counts
     that are nobody's. Nothing that publishes sets it.
     """
-    purse = Purse.of(budget, unit)
+    unit_budget = UnitBudget.of(budget, unit)
     transcript = Recorded(pay=pay)
     # min(x, c) moves by at most one when x does, and so does max(x, −c): a public ceiling keeps one step one step.
     ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
@@ -398,7 +400,7 @@ def open_gate(
     counts = flat if within else np.clip(flat, -ceiling, ceiling)
     layout = Layout(histogram.domain.shape, None, 1, histogram.domain, workload)
     source = Noise.system() if noise is None else noise
-    right = PrivateCounts(counts, layout, purse, transcript, source, "root", unproven)
+    right = PrivateCounts(counts, layout, unit_budget, transcript, source, "root", unproven)
     right._signed = signed
     return right, transcript
 
@@ -414,4 +416,4 @@ def open_replay(
     """Open a gate with a transcript behind it and no data at all."""
     book = Replay(transcript)
     layout = Layout(domain.shape, None, 1, domain, workload)
-    return PrivateCounts(None, layout, Purse.of(budget, unit), book, None, "root"), book
+    return PrivateCounts(None, layout, UnitBudget.of(budget, unit), book, None, "root"), book

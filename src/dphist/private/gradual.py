@@ -29,7 +29,7 @@ from dphist.model.exact import Number, exact, shares
 from dphist.model.law import NoiseLaw
 from dphist.private.facts import Facts, Noisy
 from dphist.private.noise import Noise
-from dphist.private.pricing import Purse, add_noise
+from dphist.private.pricing import UnitBudget, add_noise
 from dphist.private.queries.counting import Totals
 from dphist.private.questions import IntArray, Layout, Query, describe
 from dphist.private.transcript import Book
@@ -68,7 +68,7 @@ class Gradual(Facts):
     split: Callable[..., tuple[Any, ...]]
     _take: Callable[[], IntArray | None]
     _ask: Callable[..., NDArray[Any]]
-    _child: Callable[[IntArray | None, Layout, Purse, str], Any]
+    _child: Callable[[IntArray | None, Layout, UnitBudget, str], Any]
     _question: Callable[[Query], Query]
     _noise_source: Callable[[], Noise]
 
@@ -86,15 +86,17 @@ class Gradual(Facts):
         """
         part = exact(share, "share")
         part, rest = shares((part, 1 - part))
-        if self._purse.currency != "epsilon":
+        if self._budget.currency != "epsilon":
             now, later = self.split(part, rest)
             return now.measure(Totals()), later
         query, layout = self._question(Totals()), self._layout
-        fine, coarse = (purse.price(query, layout) for purse in (self._purse, self._purse.share(part)))
+        fine, coarse = (
+            unit_budget.price(query, layout) for unit_budget in (self._budget, self._budget.share(part))
+        )
         fine.check()
         coarse.check()
         counts = self._take()
-        later = self._child(counts, layout, self._purse.share(rest), f"{self._path}/s1")
+        later = self._child(counts, layout, self._budget.share(rest), f"{self._path}/s1")
         later._finer = finer = Finer(fine.law)
 
         def draw(counts: IntArray) -> IntArray:
@@ -106,7 +108,7 @@ class Gradual(Facts):
             f"{self._path}/s0",
             "look",
             describe(query),
-            self._purse.share(part).amount,
+            self._budget.share(part).amount,
             None if counts is None else lambda: draw(counts),
         )
         return Noisy(answer, coarse.law), later

@@ -1,7 +1,7 @@
 """From a promise and the budget that is charged to the noise that is drawn: the only place where they meet.
 
-A `Purse` is what a right may still spend: an exact amount of ε or of ρ *for one protected unit*, and how far that unit
-moves the cells. Both gates, over cells and over records, calibrate here and nowhere else.
+A `UnitBudget` is what a right may still spend: an exact amount of ε or of ρ *for one protected unit*, and how far that
+unit moves the cells. Both gates, over cells and over records, calibrate here and nowhere else.
 
 **What a right with budget B costs a person.** Write the person's change of the cells as v = a − b: rows that come and
 rows that go, each of them one step (for a person who is added or removed b is zero; among sums, whose values have
@@ -77,7 +77,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Purse:
+class UnitBudget:
     """What a right may spend on one protected unit, and how far that unit moves its cells."""
 
     amount: Fraction
@@ -85,12 +85,12 @@ class Purse:
     change: Change
 
     @staticmethod
-    def of(budget: Budget | Number, unit: Unit) -> Purse:
-        """The purse of a gate that is opened with a budget for a unit; a bare number is pure ε."""
+    def of(budget: Budget | Number, unit: Unit) -> UnitBudget:
+        """The budget of a gate that is opened with a budget for a unit; a bare number is pure ε."""
         money = Budget.of(budget)
-        return Purse(money.amount, money.currency, Change.of(unit))
+        return UnitBudget(money.amount, money.currency, Change.of(unit))
 
-    def share(self, part: Fraction) -> Purse:
+    def share(self, part: Fraction) -> UnitBudget:
         """Hold a share of it."""
         return replace(self, amount=self.amount * part)
 

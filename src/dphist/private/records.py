@@ -36,7 +36,7 @@ from dphist.private.gate import Noisy, PrivateCounts, open_replay
 from dphist.private.held import Held
 from dphist.private.merging import merged
 from dphist.private.noise import Noise
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence
 from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals, TableTotals
@@ -87,8 +87,8 @@ class PrivateRecords:
         """Merge values of every attribute by public groups; one step stays one, as under `PrivateCounts.coarsen`."""
         right = self._right
         held, layout = merged(right._take(), right._layout, groups)
-        purse = replace(right._purse, change=right._purse.change.merged())
-        return PrivateRecords(right._child(held, layout, purse, right._path))
+        unit_budget = replace(right._budget, change=right._budget.change.merged())
+        return PrivateRecords(right._child(held, layout, unit_budget, right._path))
 
     def measure(
         self,
@@ -133,8 +133,8 @@ def open_records_gate(
     layout = Layout(records.domain.shape, None, 1, records.domain, workload)
     source = Noise.system() if noise is None else noise
     held: Any = Held(records)
-    purse = Purse.of(Budget.of(budget), unit)
-    return PrivateRecords(PrivateCounts(held, layout, purse, transcript, source, "root")), transcript
+    unit_budget = UnitBudget.of(Budget.of(budget), unit)
+    return PrivateRecords(PrivateCounts(held, layout, unit_budget, transcript, source, "root")), transcript
 
 
 def open_records_replay(

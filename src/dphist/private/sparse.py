@@ -43,7 +43,7 @@ from dphist.model.unit import Unit
 from dphist.private.gate import PrivateCounts
 from dphist.private.noise import Noise
 from dphist.private.noise.hits import chance
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 from dphist.private.questions import IntArray, Layout, proven
 from dphist.private.transcript import Recorded
 
@@ -137,8 +137,8 @@ def open_sparse_gate(
     layout = Layout(domain.shape, None, 1, domain)
     source = Noise.system() if noise is None else noise
     held: Any = occupied
-    purse = Purse.of(budget, unit)
-    return PrivateCounts(held, layout, purse, transcript, source, "root"), transcript
+    unit_budget = UnitBudget.of(budget, unit)
+    return PrivateCounts(held, layout, unit_budget, transcript, source, "root"), transcript
 
 
 def _occupied(counts: IntArray) -> Occupied:

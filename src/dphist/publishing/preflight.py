@@ -34,7 +34,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 
 # No mechanism asks for noise of more than 2^53 · this, in units of its budget (tests measure them all).
 _TINY = Fraction(1, 10**6)
@@ -44,7 +44,7 @@ _KEPT, _LOADING = 40, 1 << 27
 
 def preflight(budget: Budget | Number, unit: Unit, run: Callable[[Noise], object]) -> None:
     """Refuse a budget whose noise cannot be drawn; ``run`` is the release on no records, given a noise source."""
-    if Purse.of(budget, unit).pure >= _TINY:
+    if UnitBudget.of(budget, unit).pure >= _TINY:
         return
     try:
         run(Noise(Keystream.for_tests(0)))

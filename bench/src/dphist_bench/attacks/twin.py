@@ -33,7 +33,7 @@ from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts, open_gate
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 from dphist.private.queries.counting import Totals
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import (
@@ -143,7 +143,7 @@ class Twin(PrivateCounts):
         other = _counts(self._shadow)
         known: tuple[Query, Noisy] | None = query, noisy
         if isinstance(query, WaveletCells):
-            known = coefficients(query, noisy, draws, counts, layout, self._purse)
+            known = coefficients(query, noisy, draws, counts, layout, self._budget)
         elif hasattr(query, "perturb") and not isinstance(query, Wavelet):
             known = None
         if known is None:
@@ -155,7 +155,7 @@ class Twin(PrivateCounts):
 
     def look(self, share: Number) -> tuple[Noisy, Twin]:
         """Let the gate answer, then compare; under ρ it is a split and a measurement, which are followed anyway."""
-        if self._purse.currency != "epsilon":
+        if self._budget.currency != "epsilon":
             return super().look(share)
         counts, layout = self._known(), self._layout
         noisy, later = super().look(share)
@@ -202,7 +202,7 @@ class Twin(PrivateCounts):
         """Let the gate choose, then compare."""
         counts, layout = self._known(), self._layout
         picks = super().choose(score)
-        rate = float(self._purse.choice(len(picks)))
+        rate = float(self._budget.choice(len(picks)))
         here, varied, won = _log_chance(score, counts, layout, picks, rate)
         self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)[0]
         self._tally.varied += varied
@@ -218,7 +218,13 @@ class Twin(PrivateCounts):
         other = _counts(self._shadow)
         self._tally.partitions.append((counts.tobytes(), other.tobytes(), starts.tobytes()))
         self._tally.segmented.append(
-            (costs, counts.copy(), self._layout, self._purse.pure, tuple(int(start) for start in starts))
+            (
+                costs,
+                counts.copy(),
+                self._layout,
+                self._budget.pure,
+                tuple(int(start) for start in starts),
+            )
         )
         # Where the first bucket ends: of whole partitions there are many, and each is seen too rarely to learn from.
         self._tally.decide(starts[:2])
@@ -230,8 +236,10 @@ class Twin(PrivateCounts):
         counts = self._right[0] if self._right else None
         return np.empty(0, dtype=np.int64) if counts is None else counts
 
-    def _child(self, counts: IntArray | None, layout: Layout, purse: Purse, path: str) -> PrivateCounts:
-        child = Twin(counts, layout, purse, self._book, self._noise, path, unproven=True)
+    def _child(
+        self, counts: IntArray | None, layout: Layout, unit_budget: UnitBudget, path: str
+    ) -> PrivateCounts:
+        child = Twin(counts, layout, unit_budget, self._book, self._noise, path, unproven=True)
         child._tally, child._told = self._tally, None
         return child
 
@@ -243,10 +251,10 @@ class Twin(PrivateCounts):
         parts: int,
         domain: Domain | None,
         cells: IntArray | None,
-        purse: Purse | None = None,
+        unit_budget: UnitBudget | None = None,
     ) -> PrivateCounts:
-        mine = super()._view(change, shape, labels, parts, domain, cells, purse)
-        theirs = self._shadow._view(change, shape, labels, parts, domain, cells, purse)
+        mine = super()._view(change, shape, labels, parts, domain, cells, unit_budget)
+        theirs = self._shadow._view(change, shape, labels, parts, domain, cells, unit_budget)
         return self._pair([mine], [theirs])[0]
 
     def _pair(self, mine: list[PrivateCounts], theirs: list[PrivateCounts]) -> list[PrivateCounts]:
@@ -266,14 +274,14 @@ class Stage:
         self, used: Histogram, neighbour: Histogram, budget: Number | Budget, unit: Unit | None = None
     ) -> None:
         self._right, _ = open_gate(used, budget, unit or Unit())
-        self.budget = self._right._purse.amount
+        self.budget = self._right._budget.amount
         self._used = _counts(self._right)
         self._neighbour = _counts(open_gate(neighbour, budget, unit or Unit())[0])
 
     def open(self, tally: Tally) -> PrivateCounts:
         """Give a right on the data that are used, with the neighbour beside it."""
         right = self._right
-        facts = right._layout, right._purse, tally.book, right._noise, right._path
+        facts = right._layout, right._budget, tally.book, right._noise, right._path
         # What may be wrong is what an audit is for: here, and nowhere else, questions need no proof.
         twin = Twin(self._used, *facts, unproven=True)
         twin._tally, twin._told = tally, None

@@ -15,7 +15,7 @@ import numpy as np
 
 from dphist.kernels.wavelets import standard
 from dphist.private.facts import Noisy
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import IntArray, Layout
 
@@ -73,7 +73,7 @@ def coefficients(
     draws: list[IntArray],
     counts: IntArray,
     layout: Layout,
-    purse: Purse,
+    unit_budget: UnitBudget,
 ) -> tuple[Wavelet, Noisy] | None:
     """The noisy coefficients that cells were rebuilt from; None if these draws do not make these cells.
 
@@ -83,7 +83,7 @@ def coefficients(
         draws: All noise that was drawn for it, in its order.
         counts: What it was asked of.
         layout: Of which cells.
-        purse: What paid.
+        unit_budget: What paid.
 
     Returns:
         The question about coefficients, and its answer with the law that it claims.
@@ -96,4 +96,4 @@ def coefficients(
     rebuilt = standard.inverse(noisy.astype(np.float64), axes) / float(standard.denominator(axes))
     if not np.allclose(rebuilt, cells.values, rtol=1e-9, atol=1e-6):
         return None
-    return whole, Noisy(noisy, purse.price(whole, layout, cells.law.kind).law)
+    return whole, Noisy(noisy, unit_budget.price(whole, layout, cells.law.kind).law)

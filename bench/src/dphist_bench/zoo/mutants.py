@@ -132,7 +132,7 @@ class Mutant:
             case "reseeded":
                 data._noise = _Reseeded(keystream)
             case _:
-                data._purse = data._purse.share(Fraction(2))
+                data._budget = data._budget.share(Fraction(2))
         return self.inner.estimate(data)
 
 

@@ -37,7 +37,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.facts import part_workload
 from dphist.private.nobody import open_nobody
-from dphist.private.pricing import Purse
+from dphist.private.pricing import UnitBudget
 
 # Larger domains are judged by a smaller one with as many axes: which noise is less depends on the logarithm of sizes.
 _LARGEST = 1 << 14
@@ -113,7 +113,7 @@ def forecast(
         The error, in records; infinite where noise so large cannot be drawn.
     """
     if auto.goes_wide(domain, workload):
-        return _wide(Purse.of(budget, unit).law(), domain, workload)
+        return _wide(UnitBudget.of(budget, unit).law(), domain, workload)
     smaller, asked = _smaller(domain, workload)
     known = Auto(workload=auto.workload, guaranteed=True)
     try:

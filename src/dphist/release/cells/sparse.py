@@ -65,11 +65,11 @@ class SparseCells:
         """Read the pairs (cell, value) that `SparseLaplace.measure` gave under a guarantee."""
         # Loaded here: who reads a file is told scale and threshold by the file.
         from dphist.mechanisms.sparselaplace import SparseLaplace
-        from dphist.private.pricing import Purse
+        from dphist.private.pricing import UnitBudget
 
         if not isinstance(mechanism, SparseLaplace) or pairs.ndim != 2 or pairs.shape[1] != 2:
             raise ReleaseError("its cells were not made by sparselaplace")
-        scale = 1 / Purse.of(guarantee.budget, guarantee.unit).pure
+        scale = 1 / UnitBudget.of(guarantee.budget, guarantee.unit).pure
         flat, values = (np.ascontiguousarray(pairs[:, column]) for column in (0, 1))
         return SparseCells(domain, flat, values, scale, mechanism.level(scale, domain.size))
 
