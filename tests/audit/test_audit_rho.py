@@ -55,7 +55,7 @@ class Wrong:
         else:
             change = data._budget.change
             data._budget = replace(
-                data._budget, change=replace(change, apart=change.steps, alike=change.steps)
+                data._budget, change=replace(change, disjoint=change.steps, nonnegative=change.steps)
             )
             noisy = data.measure(Identity())
         return Estimate(np.zeros(data.shape), IndependentNoise(noisy.law))

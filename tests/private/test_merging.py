@@ -52,9 +52,9 @@ def test_merged_records_and_merged_cells_give_merged_tables():
 def test_merged_values_may_bring_all_rows_of_a_person_together():
     records = CodedColumns(DOMAIN, (CODES[:, 0].astype(np.uint8), CODES[:, 1].astype(np.uint8)))
     right, _ = open_records_gate(records, Budget.of(rho=1), Unit(id="user", cells=3, per_cell=1))
-    apart, alike = (right.law(moves=moves).variance for moves in ("apart", "alike"))
+    apart, alike = (right.law(moves=moves).variance for moves in ("disjoint", "nonnegative"))
     assert apart < alike
-    assert right.merge(GROUPS).law(moves="apart").variance == alike
+    assert right.merge(GROUPS).law(moves="disjoint").variance == alike
 
 
 def test_merging_uses_the_right_up_and_groups_cannot_be_changed_afterwards():

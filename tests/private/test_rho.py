@@ -97,7 +97,7 @@ def test_a_column_that_is_named_twice_in_a_row_adds_up_before_it_is_squared() ->
     assert Linear(np.array([0, 1, 2]), np.array([1, 1]), np.array([3, 4])).variances(Layout((2,))) == 25
     huge = Linear(np.array([0, 1, 2]), np.array([0, 0]), np.array([2**40, -(2**40)]))
     assert huge.variances(Layout((1,))) >= 2 * 2**80
-    assert (twice.moves, huge.moves) == ("alike", "any")
+    assert (twice.moves, huge.moves) == ("nonnegative", "any")
 
 
 UNITS = [
@@ -129,19 +129,19 @@ def test_nobody_moves_answers_further_than_the_factor_and_parts_add_up(unit: Uni
     """‖A(a − b)‖² is at most the factor; over disjoint cells the parts' costs sum to at most one, whatever is asked."""
     change, size = Change.of(unit), 4
     rng = np.random.default_rng(5)
-    matrices: list[tuple[Any, np.ndarray]] = [("apart", np.eye(size))]
+    matrices: list[tuple[Any, np.ndarray]] = [("disjoint", np.eye(size))]
     for _ in range(6):
         positive = rng.integers(0, 4, (3, size)).astype(float)
-        matrices.append(("alike", positive / np.sqrt((positive**2).sum(axis=0).max())))
+        matrices.append(("nonnegative", positive / np.sqrt((positive**2).sum(axis=0).max())))
         signed = rng.integers(-3, 4, (3, size)).astype(float)
         matrices.append(("any", signed / np.sqrt((signed**2).sum(axis=0).max())))
     matrices += [
-        ("alike", np.ones((1, size))),
-        ("alike", np.kron(np.eye(2), np.ones((1, 2)))),
+        ("nonnegative", np.ones((1, size))),
+        ("nonnegative", np.kron(np.eye(2), np.ones((1, 2)))),
         ("any", np.array([[1.0, -1.0, 1.0, -1.0]])),
     ]
     halves = [np.array(mask, dtype=bool) for mask in ((1, 1, 0, 0), (1, 0, 0, 0), (0, 0, 1, 0))]
-    worst = dict.fromkeys(("apart", "alike", "any"), 0.0)
+    worst = dict.fromkeys(("disjoint", "nonnegative", "any"), 0.0)
     for come, go in people(unit, size):
         moved = come - go
         for moves, matrix in matrices:
@@ -157,15 +157,15 @@ def test_nobody_moves_answers_further_than_the_factor_and_parts_add_up(unit: Uni
             ]
             assert sum(dearest) <= 1 + 1e-9
     assert max(worst.values()) <= 1 + 1e-9
-    assert worst["apart"] == pytest.approx(1)
-    assert worst["alike"] == pytest.approx(1)
+    assert worst["disjoint"] == pytest.approx(1)
+    assert worst["nonnegative"] == pytest.approx(1)
 
 
 def test_merged_and_sorted_cells_know_less() -> None:
     change = Change.of(Unit(cells=3, per_cell=2, replace=True))
-    assert (change.steps, change.apart, change.alike) == (12, 24, 72)
-    assert (change.merged().apart, change.merged().alike) == (72, 72)
-    assert {change.shuffled().squared(moves) for moves in ("apart", "alike", "any")} == {144}
+    assert (change.steps, change.disjoint, change.nonnegative) == (12, 24, 72)
+    assert (change.merged().disjoint, change.merged().nonnegative) == (72, 72)
+    assert {change.shuffled().squared(moves) for moves in ("disjoint", "nonnegative", "any")} == {144}
 
 
 WAYS: dict[str, tuple[Any, Fraction]] = {

@@ -59,11 +59,11 @@ def factor(way: str, unit: Unit, moves: str) -> Fraction:
     sides = 2 if unit.replace else 1
     steps = (sides * unit.rows) ** 2
     cells, each = (unit.cells, unit.per_cell or 1) if unit.cells else (1, unit.rows)
-    squared = {"apart": sides * cells * each**2, "alike": sides * unit.rows**2, "any": steps}
+    squared = {"disjoint": sides * cells * each**2, "nonnegative": sides * unit.rows**2, "any": steps}
     if way.startswith("sorted"):
         squared = dict.fromkeys(squared, steps)
     if way == "coarser":
-        squared["apart"] = squared["alike"]
+        squared["disjoint"] = squared["nonnegative"]
     share: Fraction = WAYS[way][1]
     return Fraction(squared[moves]) / (2 * RHO * share)
 
@@ -80,11 +80,11 @@ def stated(question: Any, layout: Layout) -> Counter[Fraction]:
 @pytest.mark.parametrize("way", WAYS)
 def test_measure(way: str, unit: Unit) -> None:
     for query, variance, moves in (
-        (Identity(), 1, "apart"),
-        (Totals(), 1, "alike"),
+        (Identity(), 1, "disjoint"),
+        (Totals(), 1, "nonnegative"),
         (Middles(), 1, "any"),
         (Linear(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1, -2, 5])), 29, "any"),
-        (Linear(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1, 2, 5])), 29, "alike"),
+        (Linear(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1, 2, 5])), 29, "nonnegative"),
     ):
         right, noise = opened(way, unit)
         expected = variance * factor(way, unit, moves)

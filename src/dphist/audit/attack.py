@@ -114,8 +114,8 @@ class Report(Judged):
         return f"ε at δ = {self.delta:g}" if self.delta else "ε", self.epsilon, self.epsilon_lower
 
 
-def share_of_doubt(confidence: float, attacks: int) -> float:
-    """The chance to be wrong that each of several attacks may have.
+def alpha_per_attack(confidence: float, attacks: int) -> float:
+    """The error probability that each of several attacks may have (Bonferroni).
 
     Without doubt nothing is ever refuted, and an attack that is not made refutes nothing: both would look like a pass.
     """
@@ -167,7 +167,7 @@ def audit(
     # What measures tables of few attributes out of many has little to decide on a line.
     shape = (2, 2, 2) if hasattr(attacked, "estimate_tables") else (8,)
     chosen = list(worst_pairs(shape) if pairs is None else pairs)
-    alpha = share_of_doubt(confidence, len(chosen))
+    alpha = alpha_per_attack(confidence, len(chosen))
     best, where = -np.inf, ""
     for each in chosen:
         if progress is not None:
@@ -190,9 +190,9 @@ def _runs(mechanism: Mechanism, counts: Histogram, budget: Budget, runs: int) ->
         # What may be wrong is what an audit is for: here questions need no proof.
         right, transcript = open_gate(counts, budget, Unit(), unproven=True)
         estimate = mechanism.estimate(right)
-        told = [np.asarray(entry.answer, dtype=np.float64).reshape(-1) for entry in transcript]
-        asked = tuple((entry.verb, each.size) for entry, each in zip(transcript, told, strict=True))
-        found.append((asked, np.concatenate([*told, estimate.counts.reshape(-1)])))
+        answers = [np.asarray(entry.answer, dtype=np.float64).reshape(-1) for entry in transcript]
+        asked = tuple((entry.verb, each.size) for entry, each in zip(transcript, answers, strict=True))
+        found.append((asked, np.concatenate([*answers, estimate.counts.reshape(-1)])))
     return found
 
 
@@ -257,7 +257,7 @@ def _learn(one: list[Run], other: list[Run]) -> Callable[[list[Run]], FloatArray
             terms = [(i, *found) for i, (a, b) in enumerate(columns) if (found := term(a, b)) is not None]
         models[key] = float(np.log((len(first) + 1) / (len(second) + 1))), terms
 
-    def told(run: Run) -> float:
+    def statistic(run: Run) -> float:
         asked, numbers = run
         # Questions that were never asked in training tell nothing.
         prior, terms = models.get((asked, numbers.size), (0.0, []))
@@ -266,7 +266,7 @@ def _learn(one: list[Run], other: list[Run]) -> Callable[[list[Run]], FloatArray
         )
 
     # Equal scores must stay equal, whatever the order of their sums.
-    return lambda runs: np.round(np.array([told(run) for run in runs]), 9)
+    return lambda runs: np.round(np.array([statistic(run) for run in runs]), 9)
 
 
 def term(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray] | None:

@@ -415,7 +415,7 @@ class _Study:
         if isinstance(fixed, Laplace):
             return IndependentNoise(1 / unit_budget.pure, exact=True)
         if isinstance(fixed, Gaussian) and not budget.pure:
-            return IndependentNoise(unit_budget.law("apart"), exact=True)
+            return IndependentNoise(unit_budget.law("disjoint"), exact=True)
         if isinstance(fixed, Gaussian | PrefixSums) or (
             (isinstance(fixed, Tree | Marginals) and not fixed.nonnegative)
             or (isinstance(fixed, Privelet) and not fixed.threshold)

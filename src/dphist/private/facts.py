@@ -89,7 +89,7 @@ class Facts:
         """The scale of Laplace noise that a question of sensitivity one would get for this whole right."""
         return 1 / self._budget.pure
 
-    def law(self, share: Fraction | int = 1, moves: Moves = "alike") -> NoiseLaw:
+    def law(self, share: Fraction | int = 1, moves: Moves = "nonnegative") -> NoiseLaw:
         """The noise that a query of sensitivity one would get for a share of this right.
 
         Args:

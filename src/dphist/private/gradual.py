@@ -50,7 +50,7 @@ class Finer:
         """The answers about some parts."""
         return Finer(self.law, None if self.values is None else self.values[parts])
 
-    def told(self) -> IntArray:
+    def answers(self) -> IntArray:
         """Give the answers."""
         if self.values is None:
             raise MechanismError("a replay draws no noise")
@@ -126,4 +126,4 @@ class Gradual(Facts):
         finer = self._finer
         if finer is None:
             raise MechanismError("nothing was looked at: there is no answer to be had again")
-        return Noisy(self._ask("again", Totals(), lambda _: finer.told()), finer.law)
+        return Noisy(self._ask("again", Totals(), lambda _: finer.answers()), finer.law)

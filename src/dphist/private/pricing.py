@@ -17,11 +17,11 @@ along `split` budgets add up to B. It holds for every question:
   is the largest that it can be for a whole person with at most c rows in each of k cells, L = kc rows in all (m is 2
   where people are replaced, else 1):
   - ``any``: ‖Av_p‖ ≤ ‖v_p‖₁, F = steps², and s_p² ≤ s_p;
-  - ``alike`` (no negative weights, so Aa·Ab ≥ 0): ‖Av_p‖² ≤ ‖a_p‖₁² + ‖b_p‖₁² ≤ L(‖a_p‖₁ + ‖b_p‖₁), F = mL²;
-  - ``apart`` (columns that share no answer): ‖Av_p‖² ≤ ‖v_p‖² ≤ ‖a_p‖² + ‖b_p‖² ≤ c(‖a_p‖₁ + ‖b_p‖₁), F = mkc²;
+  - ``nonnegative`` (no negative weights, so Aa·Ab ≥ 0): ‖Av_p‖² ≤ ‖a_p‖₁² + ‖b_p‖₁² ≤ L(‖a_p‖₁ + ‖b_p‖₁), F = mL²;
+  - ``disjoint`` (columns that share no answer): ‖Av_p‖² ≤ ‖v_p‖² ≤ ‖a_p‖² + ‖b_p‖² ≤ c(‖a_p‖₁ + ‖b_p‖₁), F = mkc²;
   each time the bound over F is at most s_p. `coarsen` may bring all rows of a person together in one cell, which leaves
-  ``apart`` no better than ``alike``; `sorted` mixes signs, which leaves ``any``. Cutting counts at a public ceiling
-  only shortens a and b, cell by cell;
+  ``disjoint`` no better than ``nonnegative``; `sorted` mixes signs, which leaves ``any``. Cutting counts at a public
+  ceiling only shortens a and b, cell by cell;
 * Laplace noise under ρ: with ε·tanh(ε/2) ≤ ρ and ε ÷ steps for each step, s_p · steps of them are s_pε-private and cost
   s_pε·tanh(s_pε/2) ≤ s_p · ρ, since tanh grows;
 * a choice under ρ: with ε ÷ steps a step, the log-ratio has a range of at most s_pε, which costs (s_pε)²/8 ≤ s_p · ρ.
@@ -55,8 +55,8 @@ class Change:
     """How far one protected unit moves the cells of a right: in all, and squared for questions that move them so."""
 
     steps: int
-    apart: int
-    alike: int
+    disjoint: int
+    nonnegative: int
 
     @staticmethod
     def of(unit: Unit) -> Change:
@@ -65,11 +65,11 @@ class Change:
 
     def squared(self, moves: Moves) -> int:
         """The largest squared L2 norm by which answers of this kind move, if one step moves them by one."""
-        return {"apart": self.apart, "alike": self.alike, "any": self.steps**2}[moves]
+        return {"disjoint": self.disjoint, "nonnegative": self.nonnegative, "any": self.steps**2}[moves]
 
     def merged(self) -> Change:
         """After cells were added up: all rows may now lie in one cell."""
-        return replace(self, apart=self.alike)
+        return replace(self, disjoint=self.nonnegative)
 
     def shuffled(self) -> Change:
         """After cells were sorted: a step is a step, and nothing finer is known."""
@@ -105,7 +105,7 @@ class UnitBudget:
         each = self.amount / draws
         return (each if self.currency == "epsilon" else choice_epsilon(each)) / self.change.steps
 
-    def law(self, moves: Moves = "alike") -> NoiseLaw:
+    def law(self, moves: Moves = "nonnegative") -> NoiseLaw:
         """The noise of a question of sensitivity one, in either norm."""
         if self.currency == "epsilon":
             return NoiseLaw("laplace", 1 / self.pure)

@@ -52,7 +52,7 @@ IntArray = NDArray[np.int64]
 Question = TypeVar("Question")
 # How the cells of one person add up in a question's answers: each has answers of its own; all with weights that are
 # not negative; or anyhow.
-Moves = Literal["apart", "alike", "any"]
+Moves = Literal["disjoint", "nonnegative", "any"]
 
 _PROVEN: set[type] = set()
 

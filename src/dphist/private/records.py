@@ -75,7 +75,7 @@ class PrivateRecords:
         """What the user intends to ask, if they said so."""
         return self._right.workload
 
-    def law(self, share: Fraction | int = 1, moves: Moves = "alike") -> NoiseLaw:
+    def law(self, share: Fraction | int = 1, moves: Moves = "nonnegative") -> NoiseLaw:
         """The noise that a query of sensitivity one would get for a share of this right."""
         return self._right.law(share, moves)
 

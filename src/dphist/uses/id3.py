@@ -25,9 +25,9 @@ class Node:
         """How many nodes the tree has."""
         return 1 + sum(child.size() for child in self.children.values())
 
-    def told(self) -> tuple[object, ...]:
+    def structure(self) -> tuple[object, ...]:
         """Everything that the tree says, for comparing two."""
-        below = tuple((value, child.told()) for value, child in sorted(self.children.items()))
+        below = tuple((value, child.structure()) for value, child in sorted(self.children.items()))
         return self.attribute, tuple(self.weights.tolist()), below
 
 

@@ -55,7 +55,7 @@ class PrivateID3(ReleaseID3):
         )
         tree = _grown(right, self.domain_, self.target, self.max_depth or 1)
         replay.finish()
-        if tree.told() != self.tree_.told():
+        if tree.structure() != self.tree_.structure():
             raise VerificationError("replaying the transcript gives another tree than this one")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.attack import Report, share_of_doubt
+from dphist.audit.attack import Report, alpha_per_attack
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -153,7 +153,7 @@ def _report(
 ) -> Report:
     epsilon, delta = map(float, claim)
     # A bound can be wrong in two ways, by the ladder and by the claim alone: each has half of the doubt.
-    alpha = share_of_doubt(confidence, 2 * len(attacks))
+    alpha = alpha_per_attack(confidence, 2 * len(attacks))
     best, where = -np.inf, ""
     for pair, scores in attacks:
         contest = Contest(epsilon, delta)

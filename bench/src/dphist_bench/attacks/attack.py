@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.attack import Report, share_of_doubt
+from dphist.audit.attack import Report, alpha_per_attack
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -36,7 +36,7 @@ def strongest(
         The largest bound, and on which pair it was found.
     """
     chosen = list(worst_pairs() if pairs is None else pairs)
-    alpha = share_of_doubt(confidence, len(chosen))
+    alpha = alpha_per_attack(confidence, len(chosen))
     found = [(float(attack(each, alpha)), each.name) for each in chosen]
     return max(found, key=lambda one: one[0])
 

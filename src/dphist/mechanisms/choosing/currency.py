@@ -35,8 +35,8 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.private.empty import open_empty
 from dphist.private.facts import part_workload
-from dphist.private.nobody import open_nobody
 from dphist.private.pricing import UnitBudget
 
 # Larger domains are judged by a smaller one with as many axes: which noise is less depends on the logarithm of sizes.
@@ -117,10 +117,10 @@ def forecast(
     smaller, asked = _smaller(domain, workload)
     known = Auto(workload=auto.workload, guaranteed=True)
     try:
-        recipe = known.choose(open_nobody(smaller, budget, unit, asked))[0]
+        recipe = known.choose(open_empty(smaller, budget, unit, asked))[0]
         if isinstance(recipe, Marginals):
             recipe = replace(recipe, nonnegative=False)  # the same noise, and no cube is fitted
-        errors = recipe.estimate(open_nobody(smaller, budget, unit, asked)).errors
+        errors = recipe.estimate(open_empty(smaller, budget, unit, asked)).errors
     except InputError:
         return math.inf
     # By what auto was told in words if there is no workload of its own; else by ranges.

@@ -18,10 +18,10 @@ from dphist.private.questions import IntArray, Layout, Moves, proven
 class Identity:
     """Every cell's count. One step moves one answer by one, so scale 1 and variance 1 keep the promises.
 
-    Different cells have different answers: what a person's cells move is apart.
+    Different cells have different answers: the answers that a person's cells move are disjoint.
     """
 
-    moves: ClassVar[Moves] = "apart"
+    moves: ClassVar[Moves] = "disjoint"
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Give the counts in the shape of the cells."""
@@ -44,7 +44,7 @@ class Totals:
     Cells of one part add up, all with weight one.
     """
 
-    moves: ClassVar[Moves] = "alike"
+    moves: ClassVar[Moves] = "nonnegative"
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Sum each part in integers."""

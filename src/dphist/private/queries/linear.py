@@ -92,7 +92,7 @@ class Linear:
     @property
     def moves(self) -> Moves:
         """Whether all weights are of one sign."""
-        return "alike" if int(self.weights.min(initial=0)) >= 0 else "any"
+        return "nonnegative" if int(self.weights.min(initial=0)) >= 0 else "any"
 
     @property
     def sensitivity(self) -> int:

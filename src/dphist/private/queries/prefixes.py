@@ -50,7 +50,7 @@ class PrefixRoots:
     is the longest. So Σ w is a scale and Σ w² a variance that keep the promises, in whole numbers.
     """
 
-    moves: ClassVar[Moves] = "alike"
+    moves: ClassVar[Moves] = "nonnegative"
 
     @property
     def unit(self) -> Fraction:

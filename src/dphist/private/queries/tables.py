@@ -28,7 +28,7 @@ class TableTotals:
     one step moves exactly one answer of each table, by at most one. With noise of scale 1 ÷ share for each table
     Σ |Δ| ÷ scale = Σ shares ≤ 1, and with the variance 1 ÷ share Σ Δ² ÷ variance = Σ shares ≤ 1.
 
-    Without differences all weights are zero or one, so a person's cells meet alike.
+    Without differences all weights are zero or one, so a person's rows never cancel in an answer.
 
     Args:
         tables: The axes that each table keeps, ascending.
@@ -53,7 +53,7 @@ class TableTotals:
     @property
     def moves(self) -> Moves:
         """Whether a person's cells meet with weights of one sign."""
-        return "any" if any(self.differences) else "alike"
+        return "any" if any(self.differences) else "nonnegative"
 
     def _chosen(self) -> tuple[Axes, ...]:
         return self.differences or ((),) * len(self.tables)

@@ -83,7 +83,7 @@ class Boundaries:
         right = layout.size
         j, costs = next(walk)
         while True:
-            scores = -costs[j:right].astype(np.int64) + self._handicap(j, right, tilt, factorials)
+            scores = -costs[j:right].astype(np.int64) + self._bonus(j, right, tilt, factorials)
             pick = yield Candidates(scores, np.array([0, right - j], dtype=np.int64), tilt)
             if j == 1:
                 return
@@ -102,7 +102,7 @@ class Boundaries:
             refine += 1
         return ceiling, refine
 
-    def _handicap(self, j: int, right: int, tilt: int, factorials: NDArray[np.float64]) -> IntArray:
+    def _bonus(self, j: int, right: int, tilt: int, factorials: NDArray[np.float64]) -> IntArray:
         if self.even is None:
             return np.zeros(right - j, dtype=np.int64)
         # ln C(q − 1, j − 1) for q = j … right − 1.

@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 # Scores are integers in units of 2^−10 records.
 _POWER = 10
 _CEILING = 2.0**61
-_LOUDEST = 2**53
+_LARGEST_NOISE = 2**53
 
 
 @proven
@@ -72,7 +72,7 @@ class LowFrequencies:
     def __post_init__(self) -> None:
         if not self.bases or any(basis not in ("fourier", "cosine") for basis in self.bases):
             raise MechanismError("low frequencies: bases must be 'fourier' or 'cosine'")
-        if not 0 <= self.noise <= _LOUDEST:
+        if not 0 <= self.noise <= _LARGEST_NOISE:
             # Below zero its errors would not be cut where 64 bits end, and scores that wrap move any distance.
             raise MechanismError("low frequencies: noise must lie from 0 to 2^53")
 

@@ -1,4 +1,4 @@
-"""A gate on nobody's records: what a mechanism would measure, and with which noise, before anybody pays.
+"""A gate on an empty data set: what a mechanism would measure, and with which noise, before anybody pays.
 
 Nothing private can come out: there are no counts behind it, and its noise is drawn from a public seed.
 """
@@ -16,7 +16,7 @@ from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
 
 
-def open_nobody(domain: Domain, budget: Budget, unit: Unit, workload: Workload | None) -> PrivateCounts:
+def open_empty(domain: Domain, budget: Budget, unit: Unit, workload: Workload | None) -> PrivateCounts:
     """Open a gate on a domain without records."""
-    nobody = Histogram(domain, np.zeros(domain.shape, dtype=np.int64))
-    return open_gate(nobody, budget, unit, workload=workload, noise=Noise(Keystream.for_tests(0)))[0]
+    empty = Histogram(domain, np.zeros(domain.shape, dtype=np.int64))
+    return open_gate(empty, budget, unit, workload=workload, noise=Noise(Keystream.for_tests(0)))[0]
