@@ -87,9 +87,8 @@ def served(release, path):
     return asyncio.run(go())
 
 
-def arrow(frame):
+def arrow(table):
     sink = pa.BufferOutputStream()
-    table = frame.to_arrow()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
@@ -100,7 +99,7 @@ FORMS = {
     "csv of a pandas frame": lambda release, _: release.to_pandas().to_csv(),
     "json of a pandas frame": lambda release, _: release.to_pandas().to_json(),
     "types of a pandas frame": lambda release, _: str(release.to_pandas().dtypes),
-    "arrow of a polars frame": lambda release, _: arrow(release.to_polars()),
+    "arrow": lambda release, _: arrow(release.to_arrow()),
     "xarray": lambda release, _: json.dumps(release.to_xarray().to_dict(), default=str),
     "synthetic records": lambda release, _: release.records().to_csv(),
     "answers": lambda release, _: repr(release.answer(where={"x": (1, 3)})),

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -246,14 +245,11 @@ def test_bad_input_is_named_with_its_exit_code_and_leaves_nothing(
     assert [name for name in after if name not in before] == []
 
 
-def test_the_demo_runs_and_leaves_a_picture(tmp_path):
+def test_the_demo_runs_and_draws(tmp_path):
     done = dphist("demo", "demo", "--rows", "20000", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "the same release" in done.stdout
-    picture = (tmp_path / "demo" / "release.svg").read_text()
-    assert picture.startswith("<svg")
-    # Ages are labelled by tens, as people count them.
-    assert re.findall(r'text-anchor="middle">(\d+)<', picture) == [str(age) for age in range(0, 100, 10)]
+    assert "age (in steps of 5 values)" in done.stdout
     assert dphist("verify", tmp_path / "demo" / "release.parquet").returncode == 0
 
 

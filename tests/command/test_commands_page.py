@@ -3,19 +3,19 @@
 import re
 from pathlib import Path
 
+from commands_page import reference
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from dphist.cli.application import PANELS, Panels
 from dphist.cli.commands import app
-from dphist.cli.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
 def test_the_page_is_written_from_the_commands():
     assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "python -m dphist.cli.reference > docs/commands.md"
+        "python tests/command/commands_page.py > docs/commands.md"
     )
 
 

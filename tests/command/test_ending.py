@@ -50,7 +50,7 @@ def interrupted(room, number, body):
 import os, signal, sys, time
 # Whoever runs the tests may have told it to be ignored, as nohup does.
 signal.signal({int(number)}, signal.default_int_handler if {int(number)} == signal.SIGINT else signal.SIG_DFL)
-import dphist.cli, dphist.cli.ending, dphist.cli.publishing
+import dphist.cli, dphist.cli.ending, dphist.publishing.checking
 dphist.cli.ending._AGAIN = 0.2
 
 def stop():
@@ -60,7 +60,7 @@ def stop():
 def save(*_):
 {textwrap.indent(body, "    ")}
 
-dphist.cli.publishing.save_noted = save
+dphist.publishing.checking.save_noted = save
 sys.argv = ["dphist", *{PUBLISH!r}]
 dphist.cli.run()
 """

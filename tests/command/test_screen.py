@@ -79,7 +79,7 @@ def test_ctrl_c_is_one_word(begin, monkeypatch, capsys):
 
 def test_ctrl_c_in_the_midst_of_a_command_is_told_too(tmp_path, monkeypatch, capsys):
     """The library that reads arguments made an exit code of it: a budget was spent, and nothing was said."""
-    monkeypatch.setattr("dphist.cli.publishing.publish_file", interrupted)
+    monkeypatch.setattr("dphist.cli.publishing.read_declared", interrupted)
     words = [
         "publish",
         "x.csv",

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from dphist.report import report_page
-from dphist.report.compared import compared_page
 from dphist.web import planner
 
 pytestmark = pytest.mark.browser
@@ -263,18 +262,10 @@ PAGES = {
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_axe_finds_nothing_on_any_page(browser, address, release, tmp_path, width, scheme):
-    report, compared = tmp_path / "report.html", tmp_path / "compared.html"
+    report = tmp_path / "report.html"
     report.write_text(report_page(release, title="Visits"), encoding="utf-8")
-    row = {"mechanism": "laplace", "error": 2.0, "ratio": 1.0, "seconds": 0.1, "skyline": True}
-    compared.write_text(
-        compared_page(
-            [row, row | {"mechanism": "tree", "skyline": False}], [("fpa", "not here")], budget="ε = 1",
-            workload="ranges", questions=99, sampled=True,
-        ),
-        encoding="utf-8",
-    )  # fmt: skip
     places = {name: address + path for name, path in PAGES.items()}
-    places |= {"report": report.as_uri(), "compared": compared.as_uri()}
+    places["report"] = report.as_uri()
     # What looks at the pages is no part of them, so their policies do not bind it.
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True

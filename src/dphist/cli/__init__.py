@@ -3,16 +3,14 @@
 Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130 stopped by Ctrl+C (143 by SIGTERM, 129 by SIGHUP),
 1 anything else.
 
-What commands take stands apart from what they do, which is imported when it is done:
+What commands do is imported when it is done. They stand in:
 
-    takes      what                                              does
-    commands   publish, query, show, verify, sql, records,       publishing, asking, showing, checking,
-               report, plot, explore                             seeing
-    custody    start, rehearse, add, uncounted                   starting
+    commands   publish, query, show, verify, sql, records, report, plot, explore
+    custody    start, rehearse, add, uncounted
     budgets    ledger …
     schemas    schema …
     handing    export, dossier
-    trying     mechanisms, audit, plan, compare, demo, bench     listing, uses, comparing, demo
+    trying     mechanisms, audit, plan, compare, demo, bench
     quickly    query, show, verify and report once more, read without a library
 
 Next to nothing is loaded before `run` is called: until then Ctrl+C is answered by Python, with a traceback.

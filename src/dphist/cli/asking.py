@@ -1,20 +1,17 @@
-"""Questions to a release, SQL and synthetic records: nothing is imported here that only who publishes needs."""
+"""Questions to a release: nothing is imported here that only who publishes needs."""
 
 from __future__ import annotations
 
 import json
-import sys
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
 from dphist.cli import screen
-from dphist.cli.files import check_copy
-from dphist.errors import DphistError, InputError, QueryError
+from dphist.errors import DphistError, QueryError
 from dphist.model.phrases import counted
 from dphist.release import Answer, Answers, load
 from dphist.release.asking import BinsKind
-from dphist.release.atomic import atomic
 from dphist.release.language import read_questions, read_request
 
 
@@ -77,39 +74,3 @@ def _facts(answer: Answer | DphistError) -> dict[str, Any]:
 def unknown(value: Any) -> bool:
     """Whether JSON has no word for it: not a number, or without an end."""
     return isinstance(value, float) and not isfinite(value)
-
-
-def show_sql(release: Path, query: str, *, as_json: bool) -> None:
-    """Print the rows of one SELECT over a release."""
-    found = load(release).sql(query)
-    if as_json:
-        screen.line(json.dumps(found.records(), ensure_ascii=False, default=str))
-    else:
-        screen.table(found.columns, [[_text(value) for value in row] for row in found.rows])
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    # Shares and means are small, and not whole.
-    return f"{value:,.4g}" if abs(value) < 10 and not value.is_integer() else f"{value:,.1f}"
-
-
-def write_records(release: Path, count: int | None, seed: int, output: Path | None, force: bool) -> None:
-    """Write synthetic records as CSV or Parquet."""
-    kind = output.suffix.lower() if output is not None else ""
-    if output is not None:
-        if kind not in (".csv", ".parquet"):
-            raise InputError(f"--output {output}: the name must end in .csv or .parquet")
-        check_copy(output, release, force)
-    made = load(release).records(count, seed=seed)
-    if output is None:
-        # As in a file, whatever the screen can show: a label must not change on its way.
-        sys.stdout.flush()
-        made.to_csv(sys.stdout.buffer, index=False, encoding="utf-8")
-        return
-    with atomic(output) as temporary:
-        if kind == ".parquet":
-            made.to_parquet(temporary, index=False)
-        else:
-            made.to_csv(temporary, index=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +20,7 @@ from dphist.cli.application import (
     app,
 )
 from dphist.cli.budgets import Json, PayingBudget, PayingLedger
+from dphist.errors import InputError
 
 __all__ = ["app", "custody", "trying"]
 
@@ -109,18 +112,38 @@ def publish(
     about: dict[str, str | None],
 ) -> None:
     """Turn records into one private release."""
-    from dphist.cli.publishing import publish_file
+    from dphist.cli.publishing import added_up, asked_of, check_payer, opened, read_declared, unit_of
     from dphist.cli.showing import describe
+    from dphist.mechanisms.options import fitted
+    from dphist.mechanisms.protocol import goes_wide
+    from dphist.mechanisms.spec import parse
+    from dphist.publishing import door
+    from dphist.publishing.checking import save_noted
+    from dphist.publishing.output import claimed
 
     with screen.progress("counting records") as say:
-        release = publish_file(
-            source, schema, epsilon, output, rho=rho, delta=delta,
-            mechanism=mechanism, workload=workload, marginals=marginals,
-            partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
-            cells=cells, per_cell=per_cell,
-            nonnegative=nonnegative, integer=integer, allow_dropped=allow_dropped, unattended=unattended, force=force,
-            say=say, measures=measure, about=about,
-        )  # fmt: skip
+        declared = read_declared(schema)
+        domain = declared.domain
+        unit = unit_of(declared, rows, replace, person, cells, per_cell)
+        check_payer(ledger, dataset)
+        recipe = mechanism or door.DEFAULT_MECHANISM
+        hint = asked_of(declared, workload, marginals)
+        added = added_up(declared, measure)
+        if integer and domain.undeclared is None and goes_wide(fitted(parse(recipe)), domain, hint):
+            # Found out when the budget is gone, it would cost the release.
+            raise InputError(
+                "--integer: this domain is published as tables that agree with each other, which rounding would end; "
+                "nothing was spent. Leave it out, and round what you show"
+            )
+        with claimed(output, force=force, kept=(source, schema, ledger)), opened(ledger) as book:
+            release = door.publish(
+                source, domain, epsilon, recipe, rho=rho, delta=delta, unit=unit, workload=hint,
+                partition_by=partition_by, ledger=book, dataset=dataset, about=about, measures=added,
+                allow_dropped=allow_dropped, unattended=unattended,
+            )  # fmt: skip
+            say("writing the release")
+            release = release.polished(nonnegative=nonnegative, integer=integer)
+            save_noted(release, output, book)
     screen.line(f"{output}: {release.describe()}")
     screen.line(f"intervals: {describe(release).get('intervals', 'not known here')}")
 
@@ -198,9 +221,21 @@ def plot(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Draw one or two attributes of a release as a picture."""
-    from dphist.cli.seeing import write_plot
+    from dphist.cli.files import check_copy
+    from dphist.release import load
+    from dphist.release.atomic import atomic
+    from dphist.report import figure, picture
 
-    write_plot(release, output, attributes or [], confidence, dark, uncertainty, force)
+    kind = output.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg"):
+        raise InputError("--output must end in .png or .svg")
+    check_copy(output, release, force)
+    colour: Literal["uncertainty", "estimate"] = "uncertainty" if uncertainty else "estimate"
+    chart = figure(load(release), attributes or None, confidence=confidence, colour=colour)
+    drawn = picture(chart, "png" if kind == "png" else "svg", dark=dark)
+    with atomic(output) as temporary:
+        temporary.write_bytes(drawn)
+    screen.line(str(output))
 
 
 @app.command()
@@ -218,9 +253,16 @@ def explore(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
     """Ask releases questions in the browser: pick, drag, roll up and down, compare, download."""
-    from dphist.cli.seeing import explore_releases
+    from dphist.release import load
+    from dphist.web import serve
 
-    explore_releases(releases, host, port, name or [], browser)
+    if len({source.resolve() for source in releases}) < len(releases):
+        raise InputError("the same release is named twice")
+    loaded = {}
+    for source in releases:
+        with screen.progress(f"reading {source}"):
+            loaded[source.stem if source.stem not in loaded else str(source)] = load(source)
+    serve(loaded, host=host, port=port, names=name or [], say=screen.aside, browser=browser)
 
 
 @app.command()
@@ -234,9 +276,26 @@ def records(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Make synthetic records that follow a release."""
-    from dphist.cli.asking import write_records
+    from dphist.cli.files import check_copy
+    from dphist.release import load
+    from dphist.release.atomic import atomic
 
-    write_records(release, count, seed, output, force)
+    kind = output.suffix.lower() if output is not None else ""
+    if output is not None:
+        if kind not in (".csv", ".parquet"):
+            raise InputError(f"--output {output}: the name must end in .csv or .parquet")
+        check_copy(output, release, force)
+    made = load(release).records(count, seed=seed)
+    if output is None:
+        # As in a file, whatever the screen can show: a label must not change on its way.
+        sys.stdout.flush()
+        made.to_csv(sys.stdout.buffer, index=False, encoding="utf-8")
+        return
+    with atomic(output) as temporary:
+        if kind == ".parquet":
+            made.to_parquet(temporary, index=False)
+        else:
+            made.to_csv(temporary, index=False)
 
 
 app.command()(handing.export)
@@ -276,6 +335,17 @@ def sql(
     as_json: Json = False,
 ) -> None:
     """Ask a release in SQL (DuckDB, confined to the table `release`)."""
-    from dphist.cli.asking import show_sql
+    from dphist.release import load
 
-    show_sql(release, query, as_json=as_json)
+    found = load(release).sql(query)
+    if as_json:
+        screen.line(json.dumps(found.records(), ensure_ascii=False, default=str))
+    else:
+        screen.table(found.columns, [[_text(value) for value in row] for row in found.rows])
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    # Shares and means are small, and not whole.
+    return f"{value:,.4g}" if abs(value) < 10 and not value.is_integer() else f"{value:,.1f}"

@@ -14,8 +14,6 @@ from dphist.errors import InputError
 from dphist.mechanisms import list_mechanisms
 from dphist.model.workload import Workload
 from dphist.planning.compare import Row, compare, sampled, skyline
-from dphist.release.atomic import atomic
-from dphist.report.compared import compared_page
 from dphist.sources import count
 
 WARNING = (
@@ -31,7 +29,6 @@ def show_comparison(
     workload: str,
     names: list[str] | None,
     trials: int,
-    output: Path | None,
     as_json: bool,
     say: Callable[[str], None],
 ) -> None:
@@ -54,11 +51,6 @@ def show_comparison(
     rows = sorted(rows, key=lambda row: row.error)
     measured = [row for row in rows if math.isfinite(row.error)]
     free = set(skyline((row.name, row.seconds, row.error) for row in measured))
-    if output is not None:
-        with atomic(output) as temporary:
-            temporary.write_text(
-                _page(rows, free, epsilon, workload, len(few), few is not asked), encoding="utf-8"
-            )
     if as_json:
         listed = [{**row.__dict__, "skyline": row.name in free} for row in measured]
         screen.line(json.dumps(listed, ensure_ascii=False))
@@ -104,26 +96,3 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _page(rows: list[Row], free: set[str], epsilon: str, workload: str, questions: int, some: bool) -> str:
-    """One page that needs no network: error against time, and the numbers."""
-    measured = [row for row in rows if math.isfinite(row.error)]
-    best = measured[0].error if measured and measured[0].error else math.nan
-    return compared_page(
-        [
-            {
-                "mechanism": row.name,
-                "error": row.error,
-                "ratio": row.error / best,
-                "seconds": row.seconds,
-                "skyline": row.name in free,
-            }
-            for row in measured
-        ],
-        [(row.name, row.why_not) for row in rows if row.why_not],
-        budget=f"ε = {epsilon}",
-        workload=workload,
-        questions=questions,
-        sampled=some,
-    )

@@ -10,6 +10,7 @@ import typer
 from dphist.cli import screen
 from dphist.cli.application import AllowDropped, Force, Unattended, WorkloadText, app
 from dphist.cli.budgets import PayingBudget, PayingLedger
+from dphist.errors import InputError
 
 
 @app.command()
@@ -29,9 +30,14 @@ def start(
 ) -> None:
     """Be guided from a file to a release: each step is explained, and printed as a plain command."""
     if web:
-        from dphist.cli.seeing import start_on_the_web
+        from dphist.planning.starting import columns
+        from dphist.web.start import serve_start
 
-        start_on_the_web(source, folder, port, browser)
+        if not folder.is_dir():
+            raise InputError(f"there is no folder {folder}")
+        # Refused here, in the terminal, rather than on the page.
+        columns(source)
+        serve_start(source, folder, port=port, say=screen.aside, browser=browser)
         return
     from dphist.cli.starting import guide
 
@@ -88,10 +94,7 @@ def uncounted(
     force: Force = False,
 ) -> None:
     """Publish a noised number of the rows that a release does not count, for its readers."""
-    from contextlib import nullcontext
-
-    from dphist.cli.publishing import added_up, read_declared, unit_of
-    from dphist.publishing.account import existing
+    from dphist.cli.publishing import added_up, opened, read_declared, unit_of
     from dphist.publishing.checking import save_noted
     from dphist.publishing.output import claimed
     from dphist.publishing.uncounted import publish_uncounted
@@ -101,7 +104,7 @@ def uncounted(
     with (
         screen.progress("counting records"),
         claimed(output, force=force, kept=(source, schema, ledger)),
-        nullcontext() if ledger is None else existing(ledger) as book,
+        opened(ledger) as book,
     ):
         release = publish_uncounted(
             source, declared.domain, epsilon, unit=unit, measures=added_up(declared, measure), ledger=book,
@@ -131,11 +134,20 @@ def add(
     force: Force = False,
 ) -> None:
     """Measure further tables of the records that a release is about, and publish all together."""
-    from dphist.cli.publishing import add_to_file
+    from dphist.cli.publishing import check_payer, opened
+    from dphist.publishing.adding import add_tables
+    from dphist.publishing.checking import save_noted
+    from dphist.publishing.output import claimed
+    from dphist.release import load
 
+    check_payer(ledger, dataset)
     with screen.progress("counting records") as say:
-        made = add_to_file(
-            release, source, output, marginals, epsilon=epsilon, rho=rho, delta=delta, ledger=ledger,
-            dataset=dataset, allow_dropped=allow_dropped, unattended=unattended, force=force, say=say,
-        )  # fmt: skip
+        before = load(release)
+        with claimed(output, force=force, kept=(source, ledger)), opened(ledger) as book:
+            made = add_tables(
+                before, source, "marginals:" + ";".join(marginals), epsilon, rho=rho, delta=delta,
+                ledger=book, dataset=dataset, allow_dropped=allow_dropped, unattended=unattended,
+            )  # fmt: skip
+            say("writing the release")
+            save_noted(made, output, book)
     screen.line(f"{output}: {made.describe()}")

@@ -1,4 +1,4 @@
-"""A million made-up records, from file to picture, in one command."""
+"""A million made-up records, from file to release, in one command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 from dphist.cli import screen
-from dphist.cli.picture import bars
 from dphist.cli.showing import draw
 from dphist.errors import BudgetExhausted, InputError, OutputError
 from dphist.model.domain import Domain
@@ -108,10 +107,7 @@ def run_demo(folder: Path, rows: int) -> None:
     read.verify()
     screen.line("verify    replayed without data: the same release, paid for to the last answer")
     draw(read)
-    picture = folder / "release.svg"
-    picture.write_text(bars(read, "age"), encoding="utf-8")
-    screen.line(f"\npicture   {picture}")
-    screen.line(f'next      dphist query {out} "hour between 8 and 10"')
+    screen.line(f'\nnext      dphist query {out} "hour between 8 and 10"')
 
 
 def _ours(schema: Path) -> bool:

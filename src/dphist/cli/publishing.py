@@ -1,130 +1,32 @@
-"""Files in, files out: what the commands that write do."""
+"""What commands that read records share: the schema, who is protected, what will be asked, which ledger pays."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace as change
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist.errors import DomainError, InputError, OutputError
-from dphist.mechanisms.options import fitted
-from dphist.mechanisms.protocol import goes_wide
-from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain
 from dphist.model.measure import Measure
 from dphist.model.schema import Schema
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.publishing.checking import save_noted
-from dphist.publishing.door import DEFAULT_MECHANISM, publish
-from dphist.publishing.output import claimed
-from dphist.release import Release, load
 from dphist.release.atomic import atomic
-from dphist.sources.tally import ALLOWED
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
 
 
-def publish_file(
-    source: str,
-    schema: Path,
-    epsilon: str | None,
-    output: Path,
-    *,
-    rho: str | None = None,
-    delta: str | None = None,
-    mechanism: str | None,
-    workload: str | None,
-    marginals: list[str] | None = None,
-    partition_by: list[str] | None = None,
-    ledger: str | None,
-    dataset: str | None,
-    rows: int | None,
-    person: str | None,
-    cells: int | None = None,
-    per_cell: int | None = None,
-    replace: bool,
-    nonnegative: bool,
-    integer: bool,
-    about: Mapping[str, str | None],
-    allow_dropped: float = ALLOWED,
-    unattended: bool = False,
-    force: bool = False,
-    say: Callable[[str], None],
-    measures: list[str] | None = None,
-) -> Release:
-    """Publish to a file, and have the ledger remember which file it paid for."""
-    declared = read_declared(schema)
-    domain = declared.domain
-    unit = unit_of(declared, rows, replace, person, cells, per_cell)
+def check_payer(ledger: str | None, dataset: str | None) -> None:
+    """Refuse a ledger without a budget in it, or a budget without a ledger."""
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
-    recipe = mechanism or DEFAULT_MECHANISM
-    hint = asked_of(declared, workload, marginals)
-    added = added_up(declared, measures)
-    if integer and domain.undeclared is None and goes_wide(fitted(parse(recipe)), domain, hint):
-        # Found out when the budget is gone, it would cost the release.
-        raise InputError(
-            "--integer: this domain is published as tables that agree with each other, which rounding would end; "
-            "nothing was spent. Leave it out, and round what you show"
-        )
-    with (
-        claimed(output, force=force, kept=(source, schema, ledger)),
-        _opened(ledger) as book,
-    ):
-        release = publish(
-            source, domain, epsilon, recipe, rho=rho, delta=delta,
-            unit=unit, workload=hint, partition_by=partition_by,
-            ledger=book, dataset=dataset, about=about, measures=added, allow_dropped=allow_dropped,
-            unattended=unattended,
-        )  # fmt: skip
-        say("writing the release")
-        release = release.polished(nonnegative=nonnegative, integer=integer)
-        save_noted(release, output, book)
-    return release
 
 
-def add_to_file(
-    release: Path,
-    source: str,
-    output: Path,
-    marginals: list[str],
-    *,
-    epsilon: str | None,
-    rho: str | None,
-    delta: str | None,
-    ledger: str | None,
-    dataset: str | None,
-    force: bool,
-    say: Callable[[str], None],
-    allow_dropped: float = ALLOWED,
-    unattended: bool = False,
-) -> Release:
-    """Add tables to a release in a file, and write the larger one to another."""
-    if (ledger is None) != (dataset is None):
-        raise InputError("--ledger and --dataset belong together: give both or neither")
-    before = load(release)
-    # Loaded here: all of the mechanisms of wide tables come with it.
-    from dphist.publishing.adding import add_tables
-
-    with (
-        claimed(output, force=force, kept=(source, ledger)),
-        _opened(ledger) as book,
-    ):
-        made = add_tables(
-            before, source, "marginals:" + ";".join(marginals), epsilon, rho=rho, delta=delta,
-            ledger=book, dataset=dataset, allow_dropped=allow_dropped, unattended=unattended,
-        )  # fmt: skip
-        say("writing the release")
-        save_noted(made, output, book)
-    return made
-
-
-def _opened(ledger: str | None) -> AbstractContextManager[Ledger | None]:
+def opened(ledger: str | None) -> AbstractContextManager[Ledger | None]:
     """The ledger that pays, if one does; who gives none does not wait for it to be loaded."""
     if ledger is None:
         return nullcontext()

@@ -23,6 +23,12 @@ def line(text: str) -> None:
     sys.stdout.write(visible(text, lines=True) + "\n")
 
 
+def aside(text: str) -> None:
+    """Say something that is no answer, at once."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
 def fact(name: str, text: str) -> None:
     """Print what there is to say under a name: folded on a terminal, a line for programs that read it."""
     text = visible(text)

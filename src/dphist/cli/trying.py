@@ -121,9 +121,15 @@ def plan(
 ) -> None:
     """Forecast each mechanism's error before spending anything: no data are read."""
     if web:
-        from dphist.cli.seeing import plan_on_the_web
+        # The planner alone; it reads no records and no release.
+        from dphist.cli.publishing import read_declared
+        from dphist.web import serve
 
-        plan_on_the_web(schema, epsilon or "1", port, browser)
+        begin = {"epsilon": epsilon or "1"}
+        if schema is not None:
+            read_declared(schema)
+            begin |= {"schema": schema.read_text(encoding="utf-8"), "question": ""}
+        serve({}, port=port, say=screen.aside, browser=browser, begin=begin)
         return
     if schema is None:
         raise InputError("--schema is missing: the public domain, as TOML (`dphist schema new` drafts one)")
@@ -156,9 +162,6 @@ def compare(
         list[str] | None, typer.Option(help="One to compare; may be repeated; all if not given.")
     ] = None,
     trials: Annotated[int, typer.Option(help="Runs of each.")] = 3,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Draw error against time on this HTML page.")
-    ] = None,
     public: Annotated[
         bool, typer.Option("--public", help="Say that the records are public or made up, and do not ask.")
     ] = False,
@@ -171,7 +174,7 @@ def compare(
         typer.confirm(f"{WARNING}. Are they", abort=True, err=True)
     with screen.progress("reading the schema") as say:
         show_comparison(
-            source, schema, epsilon, workload=workload, names=mechanism, trials=trials, output=output,
+            source, schema, epsilon, workload=workload, names=mechanism, trials=trials,
             as_json=as_json, say=say,
         )  # fmt: skip
 

@@ -29,7 +29,6 @@ from dphist.release.sums import sum_columns
 
 if TYPE_CHECKING:
     import pandas
-    import polars
     import pyarrow
     import xarray
 
@@ -327,28 +326,6 @@ class Tables(Contents):
             (['age', 'estimate', 'low', 'high'], [18, 19])
         """
         return to_frame(self._columns(confidence))
-
-    def to_polars(self, *, confidence: float | None = 0.95) -> polars.DataFrame:
-        """Give a row per published cell, with the columns of the saved file (needs polars).
-
-        Args:
-            confidence: How sure each interval is to hold the true count; None leaves the intervals out.
-
-        Returns:
-            Labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, which are null where nothing can
-            be said.
-
-        Example:
-            >>> import dphist, numpy as np
-            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
-            >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
-            >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
-            >>> release.to_polars().columns
-            ['age', 'sex', 'estimate', 'low', 'high']
-        """
-        pl = need("polars", "frames")
-
-        return pl.from_arrow(self.to_arrow(confidence=confidence))
 
     def to_xarray(self, *, confidence: float | None = 0.95) -> xarray.DataArray:
         """Give a labelled array, an axis per attribute (needs xarray).

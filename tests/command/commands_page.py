@@ -1,6 +1,6 @@
 """The command line as a page: every command, what it takes and what it does, from the commands themselves.
 
-``python -m dphist.cli.reference > docs/commands.md`` writes the page again; a test holds it to the commands.
+``python tests/command/commands_page.py > docs/commands.md`` writes the page again; a test holds it to the commands.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 _HEAD = """\
 # Command line
 
-Every command with its arguments and options, written by `python -m dphist.cli.reference` from the commands themselves.
-`dphist COMMAND --help` shows the same. Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130 stopped by
+Every command with its arguments and options, written by `python tests/command/commands_page.py` from the commands
+themselves. `dphist COMMAND --help` shows the same. Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130 stopped by
 Ctrl+C, 143 by SIGTERM, 129 by SIGHUP, 1 anything else. A reader who leaves the pipe (`| head`) stops no command.
 `dphist --version` prints the version.
 
@@ -25,11 +25,7 @@ _SHARED = 2
 
 
 def reference() -> str:
-    """The page, as Markdown.
-
-    Returns:
-        The text of ``docs/commands.md``.
-    """
+    """The text of ``docs/commands.md``."""
     import typer
 
     from dphist.cli.commands import app
