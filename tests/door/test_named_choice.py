@@ -12,7 +12,7 @@ from dphist.errors import MechanismError, VerificationError
 from dphist.mechanisms import Auto, Blocks, ByPart, Laplace, Marginals, Mixture, Residuals, mixture
 from dphist.mechanisms.blocks import Sort
 from dphist.mechanisms.choosing import rule
-from dphist.mechanisms.choosing.glimpse import Look
+from dphist.mechanisms.choosing.pilot import PilotQuery
 from dphist.mechanisms.protocol import bare
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.mechanisms.wide import choice
@@ -39,7 +39,9 @@ def otherwise(monkeypatch):
 
     def change():
         monkeypatch.setattr(Auto, "choose", lambda *_: (Blocks(order=Sort()), "of late"))
-        monkeypatch.setattr(rule, "first_look", lambda *_: Look(total=Fraction(1, 3), blocks=Fraction(1, 7)))
+        monkeypatch.setattr(
+            rule, "first_look", lambda *_: PilotQuery(total=Fraction(1, 3), blocks=Fraction(1, 7))
+        )
         # Which of the two a table gets is another matter: the one that it did not get asks otherwise.
         monkeypatch.setattr(choice, "publish_tables", lambda data: ("", None, *_swapped(data)))
         monkeypatch.setattr(mixture, "look", lambda *_, **__: Fraction(1, 3))
@@ -84,19 +86,19 @@ def test_a_release_outlives_the_rules_of_choosing(case, tmp_path, otherwise):
 
 def test_who_was_chosen_is_named_with_what_was_bought_before(tmp_path):
     plane, cube, parts = (CASES[case]().mechanism for case in ("plane", "cube", "parts"))
-    assert plane.look == Look(total=Fraction(1, 256), blocks=Fraction(0), spread=Fraction(1, 128))
+    assert plane.look == PilotQuery(total=Fraction(1, 256), blocks=Fraction(0), spread=Fraction(1, 128))
     assert show(plane.chosen) == "adaptivetree(estimator='averaged')"
     assert show(CASES["line"]().mechanism.chosen) == "adaptivetree(estimator='averaged')"
-    assert cube.look == Look()
+    assert cube.look == PilotQuery()
     assert cube.chosen is not None
     assert parts == ByPart(by=("p",), inner=Auto())
     assert len(parts.each) in (1, 4)
-    assert all(each.look == Look(blocks=Fraction(0)) and not each.why for each in parts.each)
+    assert all(each.look == PilotQuery(blocks=Fraction(0)) and not each.why for each in parts.each)
     wide = CASES["wide"]().mechanism
     assert wide.chosen == Mixture()
     assert wide.chosen.course.count == Fraction(1, 400)
     plain = CASES["wide, plain"]().mechanism
-    assert (plain.chosen, plain.look) == (Residuals(), Look(total=Fraction(1, 400), blocks=Fraction(0)))
+    assert (plain.chosen, plain.look) == (Residuals(), PilotQuery(total=Fraction(1, 400), blocks=Fraction(0)))
 
 
 @pytest.mark.parametrize("case", ["plane", "cube", "parts", "wide, plain"])

@@ -21,7 +21,7 @@ from dphist.mechanisms import Auto, Residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.unit import Unit
-from dphist.private.empty import open_empty
+from dphist.private.facts import facts_of
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.wide import tables_release
 from dphist.release.cells import TableCells
@@ -365,7 +365,7 @@ def test_auto_on_a_cube_measures_residuals_where_they_are_forecast_to_be_better(
     domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(4)) for i in range(9)])
     asked = dphist.Workload.parse(domain, "marginals:2")
     chosen = {
-        budget.pure: dphist.mechanisms.Auto().choose(open_empty(domain, budget, Unit(), asked))
+        budget.pure: dphist.mechanisms.Auto().choose(facts_of(domain, budget, Unit(), asked))
         for budget in (Budget.of(epsilon=1), Budget.of(rho="1/50"))
     }
     assert isinstance(chosen[False][0], Residuals)
@@ -374,10 +374,10 @@ def test_auto_on_a_cube_measures_residuals_where_they_are_forecast_to_be_better(
     # Of many values larger tables gain nothing under ε.
     few = dphist.Domain([dphist.Ordinal(f"x{i}", range(16)) for i in range(4)])
     told = dphist.Workload.parse(few, "marginals:2")
-    plain = dphist.mechanisms.Auto().choose(open_empty(few, Budget.of(epsilon=1), Unit(), told))
+    plain = dphist.mechanisms.Auto().choose(facts_of(few, Budget.of(epsilon=1), Unit(), told))
     assert "(marginals)" in plain[1]
     sure = dphist.mechanisms.Auto(guaranteed=True).choose(
-        open_empty(domain, Budget.of(rho="1/50"), Unit(), asked)
+        facts_of(domain, Budget.of(rho="1/50"), Unit(), asked)
     )
     assert isinstance(sure[0], Residuals)
 

@@ -12,9 +12,9 @@ from dphist.inference.tables.downward import shrink_downward
 from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms import Auto, Marginals, Residuals
 from dphist.mechanisms.choosing.asked import asked_kinds
-from dphist.mechanisms.choosing.chance import left_to_chance, pairs_of
 from dphist.mechanisms.choosing.forecast import Forecaster
-from dphist.mechanisms.choosing.glimpse import TOTAL, Glimpse
+from dphist.mechanisms.choosing.independence import independent_product, pairs_of
+from dphist.mechanisms.choosing.pilot import TOTAL, PilotAnswer
 from dphist.model.budget import Budget
 from dphist.model.law import NoiseLaw
 from dphist.testing import open_counts, run
@@ -85,7 +85,7 @@ def test_single_attributes_and_the_whole_cube_are_not_doubted():
 def test_what_is_left_to_chance_is_closer_than_noise_and_has_bounds_that_hold():
     asked = asked_kinds(SHAPE, DOMAIN, PAIRS_ASKED, "marginals")
     forecaster = Forecaster(SHAPE, asked, NoiseLaw("laplace", Fraction(10)), 288.0)
-    found = left_to_chance(forecaster, 1e9, None, Glimpse(288.0, 0.0))
+    found = independent_product(forecaster, 1e9, None, PilotAnswer(288.0, 0.0))
     assert found is not None
     mechanism = found.mechanism
     assert mechanism.shares is not None
@@ -122,13 +122,13 @@ def test_what_was_seen_of_pairs_decides():
     asked, nobody = dphist.Workload.marginals(domain, 2), np.zeros(MANY, dtype=np.int64)
     right = open_counts(dphist.Histogram(domain, nobody), 1, workload=asked)
 
-    def by_chance(seen: Glimpse) -> bool:
+    def by_chance(seen: PilotAnswer) -> bool:
         return "as if they were independent" in Auto().choose(right, seen)[1]
 
-    near, far = (by_chance(Glimpse(1e3, dependence)) for dependence in (0.0, 0.3))
+    near, far = (by_chance(PilotAnswer(1e3, dependence)) for dependence in (0.0, 0.3))
     assert near
     assert not far
-    few, many = (by_chance(Glimpse(records)) for records in (100.0, 1e6))
+    few, many = (by_chance(PilotAnswer(records)) for records in (100.0, 1e6))
     assert few
     assert not many
 
@@ -170,7 +170,7 @@ def test_boxes_of_full_cells_are_added_up_from_them():
     boxes = dphist.Workload.random(domain, 200, seed=5)
     even = dphist.Histogram(domain, np.ones(MANY, dtype=np.int64))
     right = open_counts(even, 1, workload=boxes)
-    full, few = (Auto().choose(right, Glimpse(records, 0.1))[0] for records in (1e8, 1e3))
+    full, few = (Auto().choose(right, PilotAnswer(records, 0.1))[0] for records in (1e8, 1e3))
     every = tuple(range(len(MANY)))
     assert full == Marginals(tables=(every,), shares=(Fraction(1),), estimator="weighed")
     assert isinstance(few, Marginals)

@@ -10,7 +10,7 @@ from attacking import stands
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+from dphist.mechanisms.choosing.pilot import PilotAnswer, PilotQuery
 from dphist.mechanisms.choosing.request import Request
 from dphist.mechanisms.choosing.rule import first_look
 from dphist.mechanisms.marginals import Marginals
@@ -107,7 +107,7 @@ def test_a_noisy_total_moves_the_budget_to_small_tables_where_records_are_few():
     right = open_counts(Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1)
     cube = {}
     for records in (100, 10**7):
-        mechanism, reason = Auto().choose(right, Glimpse(records))
+        mechanism, reason = Auto().choose(right, PilotAnswer(records))
         assert isinstance(mechanism, Marginals)
         assert f"of about {records:,} records" in reason
         assert mechanism.tables is not None
@@ -181,7 +181,7 @@ def test_an_announced_mixture_moves_the_budget_to_what_counts():
     for text in ("9 cells + marginals:1", "cells + 9 marginals:1", "marginals:1 + marginals:2"):
         told = Workload.parse(CUBE, text)
         right = open_counts(Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=told)
-        mechanism, reason = Auto().choose(right, Glimpse(10**5, 0.01))
+        mechanism, reason = Auto().choose(right, PilotAnswer(10**5, 0.01))
         assert isinstance(mechanism, Marginals)
         assert mechanism.shares is not None
         cube[text] = dict(zip(mechanism.tables or (), mechanism.shares, strict=True)).get((0, 1, 2), 0)
@@ -201,7 +201,7 @@ def test_announced_cells_of_a_cube_are_its_one_table():
     every = tuple(range(len(CUBE.shape)))
     # Sums of them suggest what single ones are.
     alone = Marginals(tables=(every,), shares=(Fraction(1),), estimator="weighed")
-    assert Auto().choose(right, Glimpse(1e6 * CUBE.size, 0.1))[0] == alone
+    assert Auto().choose(right, PilotAnswer(1e6 * CUBE.size, 0.1))[0] == alone
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,9 @@ def test_cells_of_a_cube_are_measured_where_whole_numbers_are_nearly_exact(told)
     assert "whole numbers" in why
     assert isinstance(Auto(guaranteed=True).choose(right)[0], Laplace)
     assert np.abs(run(Auto(), people, 10, seed=2, workload=told).counts - people.counts).max() <= 1.0
-    assert "whole numbers" not in Auto().choose(open_counts(people, 1, workload=told), Glimpse(1e4, 0.01))[1]
+    assert (
+        "whole numbers" not in Auto().choose(open_counts(people, 1, workload=told), PilotAnswer(1e4, 0.01))[1]
+    )
 
 
 def test_announced_cells_of_a_full_cube_are_nearer_than_each_by_itself():
@@ -238,10 +240,10 @@ def test_announced_cells_of_a_full_cube_are_nearer_than_each_by_itself():
 def test_a_mixture_of_a_space_is_planned_for_too():
     plane = Domain([Ordinal("x", range(64)), Ordinal("y", range(64))])
     right = open_counts(Histogram(plane, np.ones(plane.shape, dtype=np.int64)), 1)
-    assert isinstance(Auto().choose(right, Glimpse(1e4))[0], AdaptiveTree)
+    assert isinstance(Auto().choose(right, PilotAnswer(1e4))[0], AdaptiveTree)
     told = Workload.parse(plane, "3 marginals:1 + cells")
     right = open_counts(Histogram(plane, np.ones(plane.shape, dtype=np.int64)), 1, workload=told)
-    assert isinstance(Auto().choose(right, Glimpse(1e4))[0], Marginals)
+    assert isinstance(Auto().choose(right, PilotAnswer(1e4))[0], Marginals)
 
 
 def test_a_release_for_a_mixture_can_be_checked(tmp_path):
@@ -299,7 +301,7 @@ def test_attributes_of_one_value_go_together_with_nothing(kind):
     assert "chance" not in release.note
 
 
-def test_what_blocks_may_hide_is_not_left_to_chance():
+def test_what_blocks_may_hide_is_not_independent_product():
     draws = np.random.default_rng(5)
     counts = draws.multinomial(20_000, draws.dirichlet(np.full(12, 0.3), 300).reshape(-1) / 300).reshape(
         300, 12
@@ -309,8 +311,8 @@ def test_what_blocks_may_hide_is_not_left_to_chance():
     for histogram in (Histogram(codes, counts), Histogram(long, np.ones(long.shape, dtype=np.int64))):
         for workload in (None, Workload.cells(histogram.domain)):
             right = open_counts(histogram, "0.001", workload=workload)
-            assert first_look(Request(right)) == Look(blocks=0)  # type: ignore[arg-type]
-            assert "independent" not in Auto().choose(right, Glimpse(1e3, 0.0))[1]
+            assert first_look(Request(right)) == PilotQuery(blocks=0)  # type: ignore[arg-type]
+            assert "independent" not in Auto().choose(right, PilotAnswer(1e3, 0.0))[1]
 
 
 @pytest.mark.parametrize(("rho", "chosen"), [(True, Privelet), (False, Tree)])

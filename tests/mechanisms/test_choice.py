@@ -9,7 +9,7 @@ from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
-from dphist.mechanisms.choosing.glimpse import Glimpse
+from dphist.mechanisms.choosing.pilot import PilotAnswer
 from dphist.mechanisms.marginals import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -129,7 +129,7 @@ def test_rectangles_of_a_plane_get_a_tree_and_ranges_of_one_attribute_its_table(
         Histogram(plane, np.zeros(plane.shape, dtype=np.int64)), 1, workload=Workload(plane, low, high)
     )
     for records in (None, 10.0, 1e4, 1e7):
-        assert isinstance(Auto().choose(right, Glimpse(records))[0], chosen)
+        assert isinstance(Auto().choose(right, PilotAnswer(records))[0], chosen)
 
 
 @pytest.mark.parametrize("kind", ["clusters", "spikes", "diagonal"])

@@ -17,7 +17,7 @@ from dphist.inference.estimate import CALIBRATED, Estimate
 from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.mechanisms import FPA, AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
-from dphist.mechanisms.choosing.heaps import find_heaps
+from dphist.mechanisms.choosing.pointmasses import find_point_masses
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.pieces import OneApart
@@ -319,6 +319,6 @@ def test_the_top_of_a_hill_is_no_wall_and_every_question_costs_what_it_is_said_t
         (one, ((1, 20),), price + price / 2 + price),
     ):
         total = float(counts.sum())
-        heaps, rest = find_heaps(open_counts(counts, 100, seed=1), total, total, price)
+        heaps, rest = find_point_masses(open_counts(counts, 100, seed=1), total, total, price)
         assert heaps == found
         assert rest.unit_scale == 1 / (100 * (1 - spent))

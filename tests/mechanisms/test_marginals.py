@@ -13,7 +13,7 @@ from dphist.inference.tables.noise import TableNoise
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.choosing.glimpse import Look
+from dphist.mechanisms.choosing.pilot import PilotQuery
 from dphist.mechanisms.choosing.sums import plan_tables
 from dphist.mechanisms.marginals import Marginals, _blocked, tables_of
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -194,7 +194,7 @@ def _survey(regions):
 def test_planes_in_several_copies_are_a_table_whose_records_are_counted_first():
     # Until a look was paid for every cube with two long attributes got a tree: tables were off by three times as much.
     several: Any = run(Auto(), _survey(4), "0.1", seed=1)
-    assert several.made_by.look == Look(blocks=Fraction(0))
+    assert several.made_by.look == PilotQuery(blocks=Fraction(0))
     assert isinstance(several.made_by.chosen, Marginals)
     two: Any = run(Auto(), _survey(2), "0.1", seed=1)
     assert two.made_by.look.blocks == 0

@@ -1,6 +1,6 @@
 """The right mechanism by itself: chosen from public facts, explained in words.
 
-Whoever is not chosen is not loaded: a release is asked and verified in less time than all of them take to import.
+Candidates are imported when they are chosen: a release is asked and verified in less time than all of them take.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.choosing import rule
-from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+from dphist.mechanisms.choosing.pilot import PilotAnswer, PilotQuery
 from dphist.mechanisms.choosing.request import LARGEST_TABULAR, Request
 from dphist.mechanisms.choosing.words import beside, in_detail
 from dphist.mechanisms.options import checked
@@ -19,6 +19,7 @@ from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain
 from dphist.model.phrases import UNPAIRED
 from dphist.model.workload import Kind, Workload
+from dphist.private.facts import Facts
 from dphist.private.gate import PrivateCounts
 from dphist.private.records import PrivateRecords
 
@@ -80,19 +81,19 @@ class Auto:
     workload: Kind | None = None
     guaranteed: bool = False
     why: str = field(default="", compare=False)
-    look: Look | None = field(default=None, compare=False)
+    look: PilotQuery | None = field(default=None, compare=False)
     chosen: Mechanism | None = field(default=None, compare=False)
 
     def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Choose, then let the chosen mechanism use the right, or what a first look has left of it."""
-        seen = Glimpse()
+        seen = PilotAnswer()
         look = rule.first_look(self._request(data)) if self.chosen is None else self.look
         if look is not None:
             seen, data = look.at(data)
         mechanism, reason = self.chosen, None
         if mechanism is None:
             if look is not None:
-                look, seen, data = rule.look_on(self._request(data), look, seen)
+                look, seen, data = rule.look_on(self._request(data), data, look, seen)
             mechanism, reason = self.choose(data, seen)
         estimate = mechanism.estimate(data)
         named = replace(self, look=look, chosen=made_by(mechanism, estimate))
@@ -111,19 +112,19 @@ class Auto:
         plain = plain and len(self.why) - len(end) <= _LONGEST_REASON
         return self.why if plain else note
 
-    def choose(self, data: PrivateCounts, seen: Glimpse | None = None) -> tuple[Mechanism, str]:
+    def choose(self, data: Facts, seen: PilotAnswer | None = None) -> tuple[Mechanism, str]:
         """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look.
 
         Args:
-            data: A right, of which only public facts are read.
-            seen: What a first look showed.
+            data: A right, or what is public of one; nothing else is read.
+            seen: What pilot queries showed.
 
         Returns:
             The mechanism, and why.
         """
-        return rule.choose(self._request(data), seen or Glimpse())
+        return rule.choose(self._request(data), seen or PilotAnswer())
 
-    def _request(self, data: PrivateCounts) -> Request:
+    def _request(self, data: Facts) -> Request:
         return Request(data, self.workload, self.guaranteed, again=Auto(workload=self.workload))
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:

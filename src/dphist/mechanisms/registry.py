@@ -233,7 +233,7 @@ MECHANISMS: dict[str, Entry] = _table(
 # Values that mechanisms are built of, but that are no mechanisms themselves.
 INGREDIENTS: dict[str, str] = {
     "course": "mixture:Course",
-    "look": "choosing.glimpse:Look",
+    "look": "choosing.pilot:PilotQuery",
     "smooth": "smooth:Smooth",
     "sort": "blocks:Sort",
 }

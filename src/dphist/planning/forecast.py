@@ -40,6 +40,7 @@ from dphist.planning.nuclear import limit
 from dphist.planning.populations import LIMIT, POPULATIONS, questions, root_mean_square, told_well, typical
 from dphist.planning.searching import least_amount
 from dphist.planning.wide import wide_cases, wide_error
+from dphist.private.facts import facts_of
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.pricing import UnitBudget
@@ -196,10 +197,10 @@ def plan(
     for given in mechanisms:
         recipe = parse(given) if isinstance(given, str) else given
         # What a release without a ledger that counts ρ would do.
-        chosen, settled = settle(recipe, spend, domain, protected, hint, Fraction(1, 1 + len(measures)))
+        settled = settle(recipe, spend, domain, protected, hint, Fraction(1, 1 + len(measures)))
         share = Fraction(1)
         try:
-            counter, paid = _beside_sums(domain, measures, chosen, hint, settled)
+            counter, paid = _beside_sums(domain, measures, recipe, hint, settled)
             share = paid.amount / settled.amount
             found = _Study(domain, counter, hint, asked, records, protected, runs).forecast(paid, error)
         except DphistError as refusal:
@@ -367,7 +368,7 @@ class _Study:
             )
         fixed, why = self.mechanism, ""
         if isinstance(fixed, Auto):
-            fixed, why = fixed.choose(self._open(self._nothing, budget, None))
+            fixed, why = fixed.choose(facts_of(self.domain, budget, self.unit, self.hint))
         errors = self._oblivious(fixed, budget)
         if errors is not None:
             rms = math.sqrt(float(np.mean(drawn_variance(errors, self.asked))))
@@ -396,7 +397,7 @@ class _Study:
             raise InputError(f"{self.domain.size:,} cells are too many to lay out")
         return np.zeros(self.domain.shape, dtype=np.int64)
 
-    def _open(self, counts: NDArray[np.int64], budget: Budget, noise: Noise | None) -> PrivateCounts:
+    def _open(self, counts: NDArray[np.int64], budget: Budget, noise: Noise) -> PrivateCounts:
         histogram = Histogram(self.domain, counts)
         return open_gate(histogram, budget, self.unit, workload=self.hint, noise=noise)[0]
 

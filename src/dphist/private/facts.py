@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
+from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.pricing import UnitBudget
 from dphist.private.questions import IntArray, Layout, Moves
@@ -97,6 +99,16 @@ class Facts:
             moves: How the cells of one person meet in the query's answers.
         """
         return self._budget.share(Fraction(share)).law(moves)
+
+
+def facts_of(domain: Domain, budget: Budget, unit: Unit, workload: Workload | None) -> Facts:
+    """What everybody would know of the right of a release, before anything is counted or paid."""
+    facts = Facts()
+    facts._layout, facts._budget = (
+        Layout(domain.shape, None, 1, domain, workload),
+        UnitBudget.of(budget, unit),
+    )
+    return facts
 
 
 def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:

@@ -175,7 +175,7 @@ def publish(
         from dphist.mechanisms.choosing.currency import settle
 
         # The ledger is charged what is spent, so the choice is made before it is asked.
-        recipe, budget = settle(recipe, budget, cells, protected, asked, Fraction(1, 1 + len(added)))
+        budget = settle(recipe, budget, cells, protected, asked, Fraction(1, 1 + len(added)))
     purpose = " ".join(told.purpose.split()) or show(recipe)
     share = allowed_share(allow_dropped)
     if not unattended:

@@ -2,7 +2,7 @@
 
 Who allows (ε, δ) allows two kinds of noise. Gaussian noise of the largest ρ that implies (ε, δ) is better where many
 questions meet every record; Laplace noise of the pure ε is better where few do (at δ = 10⁻⁹, up to about twenty). A
-release is made with one of them, and `auto` chooses which; with Laplace noise it may then serve many tables from cells.
+release is made with one of them, and `auto` chooses which.
 
 Private because either keeps the promise. What is ε-differentially private is (ε, δ)-differentially private for every δ,
 by definition; what is ρ-zCDP is (ε, δ)-differentially private for a ρ that implies it. The choice is a function of the
@@ -14,34 +14,24 @@ transcript and the ledger then name what was spent, never both.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dphist.errors import InputError
-from dphist.inference.drawn import drawn_variance
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
-from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.choosing.request import Request
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.wide.choice import residual_error
 from dphist.mechanisms.wide.noise import planned_variances
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
-from dphist.model.domain import Domain, Ordinal
+from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.empty import open_empty
-from dphist.private.facts import part_workload
-from dphist.private.pricing import UnitBudget
-
-# Larger domains are judged by a smaller one with as many axes: which noise is less depends on the logarithm of sizes.
-_LARGEST = 1 << 14
-_QUESTIONS = 1000
+from dphist.private.facts import facts_of, part_workload
 
 
 def settle(
@@ -51,7 +41,7 @@ def settle(
     unit: Unit,
     workload: Workload | None = None,
     share: Fraction = Fraction(1),
-) -> tuple[Mechanism, Budget]:
+) -> Budget:
     """Say what of an (ε, δ) is spent: its ρ, or its pure ε where that has the smaller forecast.
 
     Args:
@@ -63,76 +53,59 @@ def settle(
         share: Of the budget, that this is about.
 
     Returns:
-        The mechanism, told to measure cells where pure ε and that are best, and the budget: as it is, or its pure ε,
-        which remembers the (ε, δ) that was allowed.
+        The budget as it is, or its pure ε, which remembers the (ε, δ) that was allowed.
 
     Example:
         >>> import dphist
         >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
         >>> allowed = Budget.of(1, delta="1e-9")
-        >>> settle(Auto(), allowed, domain, dphist.Unit(), dphist.Workload.cells(domain))[1].describe()
+        >>> settle(Auto(), allowed, domain, dphist.Unit(), dphist.Workload.cells(domain)).describe()
         '1-differential privacy (of the (1, 1e-09) that was allowed, δ is not used)'
     """
     if budget.pure or budget.epsilon is None:
-        return mechanism, budget
+        return budget
     if isinstance(mechanism, ByPart):
         rest = [name for name in domain.names if name not in mechanism.by]
         if not rest:
-            return mechanism, budget
+            return budget
         inner = domain.project(rest)
         asked = part_workload(workload, inner, [domain.axis(name) for name in rest])
-        chosen, spent = settle(mechanism.inner, budget, inner, unit, asked, share)
-        return replace(mechanism, inner=chosen), spent
+        return settle(mechanism.inner, budget, inner, unit, asked, share)
     if not isinstance(mechanism, Auto):
-        return mechanism, budget
-    pure = budget.without_delta()
-    # Auto's own rule is about one currency: with Laplace noise the cells may serve better than many tables do.
-    offers = [(mechanism, pure), (mechanism, budget)]
-    if not mechanism.goes_wide(domain, workload):
-        offers.append((replace(mechanism, workload="cells"), pure))
-    errors = [forecast(each, money.part(share), domain, unit, workload) for each, money in offers]
-    return offers[errors.index(min(errors))]
+        return budget
+    offers = (budget.without_delta(), budget)
+    return min(offers, key=lambda each: forecast(mechanism, each.part(share), domain, unit, workload))
 
 
 def forecast(
     auto: Auto, budget: Budget, domain: Domain, unit: Unit, workload: Workload | None = None
 ) -> float:
-    """The root mean squared error of what `auto` would measure, read as least squares has it.
-
-    That is the noise before anything adapts to the data: exact for the sibling whose errors do not depend on them. Of a
-    mixture it is the geometric mean over its parts, each as much as it counts.
+    """What `auto` is expected to be off by, before anything adapts to the data: closed forms of public sizes.
 
     Args:
         auto: Who chooses what is measured.
         budget: What would be spent.
         domain: What is counted.
         unit: Who is protected.
-        workload: What was announced; ranges of every size unless told.
+        workload: What was announced.
 
     Returns:
-        The error, in records; infinite where noise so large cannot be drawn.
+        The error, in records; of a mixture the geometric mean over its parts, each as much as it counts.
     """
+    facts = facts_of(domain, budget, unit, workload)
+    law = facts.law()
     if auto.goes_wide(domain, workload):
-        return _wide(UnitBudget.of(budget, unit).law(), domain, workload)
-    smaller, asked = _smaller(domain, workload)
-    known = Auto(workload=auto.workload, guaranteed=True)
-    try:
-        recipe = known.choose(open_empty(smaller, budget, unit, asked))[0]
-        if isinstance(recipe, Marginals):
-            recipe = replace(recipe, nonnegative=False)  # the same noise, and no cube is fitted
-        errors = recipe.estimate(open_empty(smaller, budget, unit, asked)).errors
-    except InputError:
-        return math.inf
-    # By what auto was told in words if there is no workload of its own; else by ranges.
-    if asked is None:
-        rule = auto.workload if auto.workload in ("prefixes", "marginals") else "ranges"
-        asked = Workload.parse(smaller, rule)
-    if asked.kind == "all_ranges":
-        asked = Workload.random(smaller, _QUESTIONS, seed=1)
-    # By the whole numbers that are drawn: at a large ε they are mostly 0, and far from the continuous law.
-    return _mean(
-        (weight, drawn_variance(errors, part.spread(_QUESTIONS) if len(part) > _QUESTIONS else part))
-        for weight, part in asked.parts or ((1.0, asked),)
+        return _wide(law, domain, workload)
+    request = Request(facts, auto.workload)
+    forecaster = request.forecaster()
+    if request.why_cells or request.nearly_exact:
+        return forecaster.cells().score
+    if not request.forecast:
+        return forecaster.tree().score
+    tables = forecaster.tables().forecast.score
+    return min(
+        tables,
+        residual_error(law, domain.shape, request.tables) if request.tables else forecaster.tree().score,
     )
 
 
@@ -143,49 +116,8 @@ def _wide(law: NoiseLaw, domain: Domain, workload: Workload | None) -> float:
     axes = range(len(domain.shape))
     kinds = kinds or [(1.0, tuple(combinations(axes, min(2, len(axes)))))]
     wanted = wanted_tables(domain.shape, [table for _, tables in kinds for table in tables])
-    return _mean(
-        (weight, planned_variances(law, domain.shape, wanted, wanted_tables(domain.shape, tables))[0])
-        for weight, tables in kinds
-    )
-
-
-def _mean(kinds: Iterable[tuple[float, NDArray[np.float64]]]) -> float:
-    """The geometric mean over kinds of questions of their root mean squared errors, each as much as it counts."""
-    parts = [(weight, math.log(max(float(np.nanmean(each)), 1e-300)) / 2.0) for weight, each in kinds]
-    return math.exp(sum(weight * each for weight, each in parts) / sum(weight for weight, _ in parts))
-
-
-def _smaller(domain: Domain, workload: Workload | None) -> tuple[Domain, Workload | None]:
-    """A domain of as many axes that is quick to lay out, and the same questions about it."""
-    if domain.size <= _LARGEST:
-        return domain, workload
-    sizes = list(domain.shape)
-    while math.prod(sizes) > _LARGEST:
-        sizes[sizes.index(max(sizes))] = (max(sizes) + 1) // 2
-    small = Domain(
-        [
-            attribute if size == attribute.size else Ordinal(attribute.name, range(size))
-            for attribute, size in zip(domain.attributes, sizes, strict=True)
-        ]
-    )
-    if workload is None:
-        return small, None
-    if workload.parts:
-        return small, Workload.mixture(
-            small, [(w, _moved(domain, small, part)) for w, part in workload.parts]
-        )
-    return small, _moved(domain, small, workload)
-
-
-def _moved(domain: Domain, small: Domain, workload: Workload) -> Workload:
-    """The same questions about a smaller domain."""
-    if workload.tables is not None:
-        names = [[domain.names[axis] for axis in table] for table in workload.tables]
-        return Workload.marginals(small, names)
-    if workload.kind in ("cells", "prefixes", "all_ranges"):
-        return Workload.from_json(small, {"kind": workload.kind})
-    few = workload.query is not None or len(workload) <= _QUESTIONS
-    some = workload if few else workload.spread(_QUESTIONS)
-    old, new = np.array(domain.shape), np.array(small.shape)
-    low = some.low * new // old
-    return Workload(small, low, np.maximum(-(-some.high * new // old), low), some.query)
+    total = 0.0
+    for weight, tables in kinds:
+        variances = planned_variances(law, domain.shape, wanted, wanted_tables(domain.shape, tables))[0]
+        total += weight * math.log(max(float(np.nanmean(variances)), 1e-300)) / 2.0
+    return math.exp(total / sum(weight for weight, _ in kinds))

@@ -17,7 +17,7 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Nominal
 from dphist.model.phrases import so_many
 from dphist.model.workload import Kind, Workload
-from dphist.private.gate import PrivateCounts
+from dphist.private.facts import Facts
 
 # Ranges of up to this many cells are better added up from single cells than read off a tree.
 _SMALL_RANGE = 32
@@ -54,7 +54,7 @@ class Request:
         'prefixes'
     """
 
-    data: PrivateCounts
+    data: Facts
     workload: Kind | None = None
     guaranteed: bool = False
     again: Mechanism | None = None
@@ -120,16 +120,16 @@ class Request:
         return self.data.size <= _LARGEST_SHRUNK
 
     @property
-    def heaped(self) -> bool:
+    def massed(self) -> bool:
         """Whether a tree would serve a space, of which one value may have a large part of the records."""
-        able = (
-            self.again is not None
-            and self.space
-            and not self.guaranteed
-            and self.data.parts == 1
-            and self.data.size <= LARGEST_TABULAR
-        )
+        able = self.again is not None and self.space and not self.guaranteed and self.data.parts == 1
+        able = able and self.data.size <= LARGEST_TABULAR
         return able and not self.why_cells and self.nearly_exact is None
+
+    @property
+    def forecast(self) -> bool:
+        """Whether tables of few attributes are set against other ways by their forecasts."""
+        return self.tabular and self.data.size <= LARGEST_TABULAR
 
     @cached_property
     def tabular(self) -> bool:
@@ -154,7 +154,8 @@ class Request:
         data, several = self.data, len(self.data.shape) > 1
         if self.kind == "cells" or (self.kind == "marginals" and not several):
             return "single cells will be asked for"
-        if self.flat and self.kind is None and not self.parts:
+        nominal, told = self._nominal, self.kind is not None or self.parts
+        if nominal is not None and nominal.hierarchy.levels <= 2 and data.parts == 1 and not told:
             return f"{UNTOLD}, and categories have no order that sums would follow"
         if self.typical is not None and self.typical <= _SMALL_RANGE:
             return f"the ranges that will be asked for typically hold {so_many(self.typical, 'cell')}"
@@ -163,12 +164,6 @@ class Request:
             return "single cells count most"
         whole = tuple(range(len(data.shape)))
         return "a table of all attributes will be asked for" if whole in self.tables else None
-
-    @cached_property
-    def flat(self) -> bool:
-        """Whether there is one attribute, of categories without a hierarchy: blocks of them mean nothing to anybody."""
-        nominal = self._nominal
-        return self.data.parts == 1 and nominal is not None and nominal.hierarchy.levels <= 2
 
     @property
     def _nominal(self) -> Nominal | None:
@@ -238,7 +233,7 @@ class Request:
         )
 
 
-def as_noised(data: PrivateCounts) -> tuple[Mechanism, str]:
+def as_noised(data: Facts) -> tuple[Mechanism, str]:
     """Every cell by itself, as noise left it, with its name."""
     from dphist.mechanisms.baseline import Gaussian, Laplace
 

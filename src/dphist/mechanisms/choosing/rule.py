@@ -1,24 +1,26 @@
-"""Which mechanism fits what will be asked: from public facts, a look where these do not decide, and forecasts.
+"""Which mechanism fits what will be asked: from public facts, pilot queries where these do not decide, and forecasts.
 
-Cells by themselves, a tree of blocks, and tables of few attributes are forecast in closed form (`forecast`) for what
-will be asked (`asked`); the least error wins. Tables of single attributes and their product are a further way where
-attributes hardly depend on each other (`chance`). A line, and a plane of two long ordered attributes, has a tree unless
-single cells are asked for: it adapts to where records are, which no forecast knows.
+`PILOTS` and `STEPS` are the rule, from top to bottom: the first condition that holds decides. Most cubes come to
+`_by_forecast`, where cells by themselves, a tree of blocks and tables of few attributes are forecast in closed form
+(`forecast`) for what will be asked (`asked`); the least error wins. A line, and a plane of two long ordered attributes,
+has a tree unless single cells are asked for: it adapts to where records are, which no forecast knows.
 
-Whoever is not chosen is not loaded.
+`docs/mechanisms/auto-decides.svg` is drawn from both lists, and a test holds it to them. Mechanisms are imported when
+they are chosen.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dphist.inference.tables.measured import Axes
-from dphist.mechanisms.choosing import heaps
+from dphist.mechanisms.choosing import pointmasses
 from dphist.mechanisms.choosing.asked import in_words
 from dphist.mechanisms.choosing.forecast import Known
-from dphist.mechanisms.choosing.glimpse import Glimpse, Look
-from dphist.mechanisms.choosing.request import LARGEST_TABULAR, Request, as_noised, by_neighbours
+from dphist.mechanisms.choosing.pilot import PilotAnswer, PilotQuery
+from dphist.mechanisms.choosing.request import Request, as_noised, by_neighbours
 from dphist.mechanisms.choosing.words import (
     ADAPTS,
     ALONE,
@@ -35,86 +37,136 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.model.phrases import UNPAIRED
 from dphist.private.gate import PrivateCounts
 
+Choice = tuple[Mechanism, str]
+
 # Residuals of announced tables must be expected to be off by less than 0.93 of what whole tables are, of which more is
 # inferred: pairs of eight attributes of three values have 0.66 of their noise so, of drawn cubes 0.95 on average.
 _RESIDUALS = 0.93
-# What a total costs that says whether heaps are worth looking for.
+# What a total costs that says whether point masses are worth looking for.
 _COUNT = Fraction(1, 256)
+_TOTAL = PilotQuery(blocks=Fraction(0))
 
 
-def first_look(request: Request) -> Look | None:
-    """What is worth seeing before anything is chosen.
+@dataclass(frozen=True)
+class Pilot:
+    """A pilot query, and when it is asked.
+
+    Args:
+        when: The condition in words.
+        asks: What is asked, in words.
+        holds: Whether the condition holds.
+        query: What is asked.
+    """
+
+    when: str
+    asks: str
+    holds: Callable[[Request], bool]
+    query: PilotQuery | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the rule: a mechanism if its condition holds, else the next step.
+
+    Args:
+        when: The condition in words.
+        then: What is measured, in words.
+        names: The mechanisms that it may choose.
+        choose: The choice and why, or None.
+    """
+
+    when: str
+    then: str
+    names: tuple[str, ...]
+    choose: Callable[[Request, PilotAnswer], Choice | None]
+
+
+def first_look(request: Request) -> PilotQuery | None:
+    """The pilot query that is worth its price before anything is chosen; None where it would change nothing."""
+    return next(pilot.query for pilot in PILOTS if pilot.holds(request))
+
+
+def look_on(
+    request: Request, data: PrivateCounts, look: PilotQuery, seen: PilotAnswer
+) -> tuple[PilotQuery, PilotAnswer, PrivateCounts]:
+    """Look for point masses, where the total says that it is worth it.
 
     Args:
         request: What was announced.
-
-    Returns:
-        What is asked, and for how much; None where nothing would be chosen otherwise.
-    """
-    if request.heaped:
-        return Look(total=_COUNT, blocks=Fraction(0))
-    if request.brief:
-        return Look(blocks=Fraction(0))
-    tables = request.tabular and request.small and not request.guaranteed and not request.along
-    if not tables or (request.why_cells and request.kind != "cells") or request.nearly_exact:
-        return None
-    if request.kind == "marginals":
-        # Tables of single attributes are measured whatever these hold; larger ones if chance does not say more.
-        larger = any(sum(request.data.shape[axis] > 1 for axis in axes) > 1 for axes in request.tables)
-        return Look(blocks=Fraction(0)) if larger and request.data.parts == 1 else None
-    return Look(blocks=Fraction(0)) if request.hides else Look()
-
-
-def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse, PrivateCounts]:
-    """See on which values records heap up, where what was seen says that it is worth it.
-
-    Args:
-        request: What was announced about what is left of the right.
+        data: What is left of the right.
         look: What was asked so far.
         seen: What that showed.
 
     Returns:
         All that was asked, what it showed, and what is left of the right.
     """
-    data = request.data
-    if not request.heaped or (seen.records or 0.0) < heaps.MANY * float(data.unit_scale):
+    if not request.massed or (seen.records or 0.0) < pointmasses.MANY * float(data.unit_scale):
         return look, seen, data
-    look = replace(look, spread=heaps.SPREAD)
+    look = replace(look, spread=pointmasses.SPREAD)
     seen, data = look.lower(data, seen)
-    share = heaps.price(data, seen.spread or 0.0)
+    share = pointmasses.price(data, seen.spread or 0.0)
     if not share:
         return look, seen, data
     look = replace(look, heap=share)
-    return look, *look.heaped(data, seen)
+    return look, *look.find(data, seen)
 
 
-def choose(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
+def choose(request: Request, seen: PilotAnswer) -> Choice:
     """Say which mechanism fits, and why, from public facts and, where that was paid for, what was seen.
 
     Args:
         request: What was announced about what is left of the right.
-        seen: What a look showed.
+        seen: What pilot queries showed.
 
     Returns:
         The mechanism, and why.
     """
-    if seen.heaps and request.again is not None:
-        return _set_apart(request.data, request.again, seen.heaps)
-    mechanism, reason = _fitting(request, seen)
-    return _fixed(request, mechanism, reason) if request.guaranteed else (mechanism, reason)
+    for step in STEPS:
+        found = step.choose(request, seen)
+        if found is not None:
+            return _fixed(request, *found) if request.guaranteed else found
+    raise AssertionError("the last step always chooses")
 
 
-def _set_apart(
-    data: PrivateCounts, inner: Mechanism, found: tuple[tuple[int, int], ...]
-) -> tuple[Mechanism, str]:
-    """Publish values by themselves and the others beside them; and why."""
+def _set_aside(request: Request) -> bool:
+    """Whether public facts decide: no pilot query would change the choice."""
+    tables = request.tabular and request.small and not request.guaranteed and not request.along
+    if not tables or (request.why_cells and request.kind != "cells") or request.nearly_exact:
+        return True
+    # Tables of single attributes are measured whatever these hold; larger ones if independence does not say more.
+    larger = any(sum(request.data.shape[axis] > 1 for axis in axes) > 1 for axes in request.tables)
+    return request.kind == "marginals" and not (larger and request.data.parts == 1)
+
+
+PILOTS = (
+    Pilot(
+        "a tree would serve a plane or a space",
+        "a total; of many records also which value is a point mass",
+        lambda request: request.massed,
+        PilotQuery(total=_COUNT, blocks=Fraction(0)),
+    ),
+    Pilot("9 to 128 cells of a line, nothing said, ε", "a total", lambda request: request.brief, _TOTAL),
+    Pilot("a line, narrow guarantees, or a public fact that decides", "nothing", _set_aside, None),
+    Pilot(
+        "announced tables, two attributes, or two long ordered ones",
+        "a total",
+        lambda request: request.kind == "marginals" or request.hides,
+        _TOTAL,
+    ),
+    Pilot("any other cube", "a total and a coarse cube", lambda request: True, PilotQuery()),
+)
+
+
+def _point_masses(request: Request, seen: PilotAnswer) -> Choice | None:
+    domain = request.data.domain
+    if not seen.point_masses or request.again is None or domain is None:
+        return None
     from dphist.mechanisms.heap import Heap
 
-    assert data.domain is not None  # noqa: S101 -- spaces have one
-    mechanism = inner
-    for axis, value in reversed(found):
-        mechanism = Heap(of=data.domain.names[axis], value=value, inner=mechanism)
-    names = " and of ".join(data.domain.names[axis] for axis, _ in found)
+    mechanism = request.again
+    for axis, value in reversed(seen.point_masses):
+        mechanism = Heap(of=domain.names[axis], value=value, inner=mechanism)
+    names = " and of ".join(domain.names[axis] for axis, _ in seen.point_masses)
     return (
         mechanism,
         f"one value of {names} has a large part of the records, so it is published by itself and the others beside it "
@@ -122,39 +174,42 @@ def _set_apart(
     )
 
 
-def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
-    """The most accurate mechanism, and why."""
-    data, records = request.data, seen.records
-    if request.along:
-        from dphist.mechanisms.residuals import Residuals
+def _inside_tables(request: Request, seen: PilotAnswer) -> Choice | None:
+    if not request.along:
+        return None
+    from dphist.mechanisms.residuals import Residuals
 
-        names = ", ".join(data.domain.names[axis] for axis in request.along) if data.domain else ""
-        return (
-            Residuals(),
-            "tables of few attributes and ranges inside them will be asked for, so these are measured with blocks of "
-            f"all sizes along {names} (residuals)",
-        )
-    forecast = request.tabular and data.size <= LARGEST_TABULAR
-    if request.why_cells and not (forecast and request.kind == "cells" and records is not None):
-        exact = request.nearly_exact if forecast else None
-        return exact or (by_neighbours()[0], f"{request.why_cells}, so {ALONE}")
-    if request.nearly_exact is not None:
-        return request.nearly_exact
-    if request.brief and records is not None and request.full(records):
-        return (
-            by_neighbours()[0],
-            f"{UNTOLD}, and {data.size:,} cells are few for about {two_digits(records):,} records, so {ALONE}",
-        )
-    if forecast:
-        return _tables_or_tree(request, seen)
-    if request.kind == "marginals":
-        from dphist.mechanisms.marginals import Marginals
+    domain = request.data.domain
+    names = ", ".join(domain.names[axis] for axis in request.along) if domain else ""
+    return (
+        Residuals(),
+        "tables of few attributes and ranges inside them will be asked for, so these are measured with blocks of "
+        f"all sizes along {names} (residuals)",
+    )
 
-        return (
-            Marginals(tables=request.tables),
-            "tables of few attributes will be asked for, so these are measured (marginals)",
-        )
-    return _tree(), f"{_said(request)}, so {TREE}"
+
+def _whole_numbers(request: Request, seen: PilotAnswer) -> Choice | None:
+    return None if request.why_cells and not request.forecast else request.nearly_exact
+
+
+def _cells(request: Request, seen: PilotAnswer) -> Choice | None:
+    # Of a cube that was counted a forecast knows better.
+    if not request.why_cells or (request.forecast and request.kind == "cells" and seen.records is not None):
+        return None
+    return by_neighbours()[0], f"{request.why_cells}, so {ALONE}"
+
+
+def _full_line(request: Request, seen: PilotAnswer) -> Choice | None:
+    if not request.brief or seen.records is None or not request.full(seen.records):
+        return None
+    return (
+        by_neighbours()[0],
+        f"{UNTOLD}, and {request.data.size:,} cells are few for about {two_digits(seen.records):,} records, so {ALONE}",
+    )
+
+
+def _tree(request: Request, seen: PilotAnswer) -> Choice:
+    return _averaged(), f"{_said(request)}, so {TREE}"
 
 
 def _said(request: Request) -> str:
@@ -163,12 +218,8 @@ def _said(request: Request) -> str:
         mixed = " + ".join(f"{weight:g} {in_words(part)}" for weight, part in request.parts)
         return f"several kinds of questions will be asked, which count as {mixed}"
     if request.kind is None:
-        sums = (
-            "cells, tables and ranges all count"
-            if len(request.data.shape) > 1
-            else "ranges of all sizes count"
-        )
-        return f"{UNTOLD}, and {sums}"
+        several = len(request.data.shape) > 1
+        return f"{UNTOLD}, and {'cells, tables and ranges all' if several else 'ranges of all sizes'} count"
     return {
         "cells": "single cells will be asked for",
         "marginals": "tables of few attributes will be asked for",
@@ -176,9 +227,11 @@ def _said(request: Request) -> str:
     }.get(request.kind, "ranges of many cells will be asked for")
 
 
-def _tables_or_tree(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
-    """Tables with the cube, a tree, or chance, whichever is expected to be off by less."""
-    from dphist.mechanisms.choosing.chance import left_to_chance
+def _by_forecast(request: Request, seen: PilotAnswer) -> Choice | None:
+    """Tables with the cube, a tree, or independent attributes, whichever is expected to be off by less."""
+    if not request.forecast:
+        return None
+    from dphist.mechanisms.choosing.independence import independent_product
     from dphist.mechanisms.marginals import Marginals
 
     data, records, said = request.data, seen.records, _said(request)
@@ -189,7 +242,7 @@ def _tables_or_tree(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     mean = plan.forecast.score
     known: Known | None = plan.known
     others: tuple[tuple[str, float], ...] = ()
-    way: tuple[Mechanism, str] | None = None
+    way: Choice | None = None
     if request.kind == "cells":
         others = (("cells by themselves", forecaster.cells().score),)
     elif request.kind == "marginals":
@@ -210,13 +263,13 @@ def _tables_or_tree(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         others = ((BLOCKS, tree),)
         if tree < mean:
             way = (
-                _tree(),
+                _averaged(),
                 f"{said}, so {TREE}: {beside(tree, (TABLES, mean), records=records, though=ADAPTS)}",
             )
             mean, known = tree, None
     product = None
     if shrink and not request.hides:
-        product = left_to_chance(forecaster, mean, known, seen, request.tables)
+        product = independent_product(forecaster, mean, known, seen, request.tables)
     if product is not None:
         larger = ("larger tables or blocks", product.instead)
         return product.mechanism, (
@@ -246,7 +299,33 @@ def _measured(tables: tuple[Axes, ...], attributes: int) -> str:
     return f"tables of few attributes {'and every cell ' * whole}are measured"
 
 
-def _fixed(request: Request, mechanism: Mechanism, reason: str) -> tuple[Mechanism, str]:
+STEPS = (
+    Step(
+        "one value has a large part of the records",
+        "that value by itself, the others beside it",
+        ("heap",),
+        _point_masses,
+    ),
+    Step("ranges inside announced tables", "these with blocks of all sizes", ("residuals",), _inside_tables),
+    Step(
+        "so large a budget that whole-number noise is mostly 0",
+        "every cell by itself",
+        ("posterior", "laplace", "gaussian"),
+        _whole_numbers,
+    ),
+    Step("single cells or ranges of at most 32", "every cell by itself", ("posterior",), _cells),
+    Step("9 to 128 full cells of a line, nothing said", "every cell by itself", ("posterior",), _full_line),
+    Step(
+        "several attributes that are no space",
+        "the least forecast: tables, a tree, or attributes taken to be independent",
+        ("marginals", "residuals", "adaptivetree"),
+        _by_forecast,
+    ),
+    Step("anything else", "blocks of all sizes, small where records are", ("adaptivetree",), _tree),
+)
+
+
+def _fixed(request: Request, mechanism: Mechanism, reason: str) -> Choice:
     """What is asked decides as before; whoever adapts to noise gives way to whoever measures the same on all data."""
     from dphist.mechanisms.marginals import Marginals
     from dphist.mechanisms.posterior import Posterior
@@ -277,7 +356,7 @@ def _fixed(request: Request, mechanism: Mechanism, reason: str) -> tuple[Mechani
     )
 
 
-def _tree() -> Mechanism:
+def _averaged() -> Mechanism:
     """A tree, whose counts are averaged with what the law of its intervals expects."""
     from dphist.mechanisms.adaptivetree import AdaptiveTree
 

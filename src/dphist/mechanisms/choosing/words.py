@@ -31,53 +31,20 @@ _ALL_OF_IT = ("1 table was measured directly, each with an equal share", "1 tabl
 
 
 def two_digits(records: float) -> int:
-    """Two digits are enough for a reader, and more are noise.
-
-    Args:
-        records: A noisy number of records.
-
-    Returns:
-        The same with two digits.
-
-    Example:
-        >>> two_digits(19_731.2), two_digits(0.3)
-        (20000, 0)
-    """
+    """Two digits are enough for a reader, and more are noise: 20,000 for 19,731.2."""
     step = 10 ** max(0, math.floor(math.log10(max(records, 1.0))) - 1)
     return int(round(records / step) * step)
 
 
 def rough(error: float) -> str:
-    """An error with two digits.
-
-    Args:
-        error: What something is expected to be off by.
-
-    Returns:
-        The number in words.
-
-    Example:
-        >>> rough(9.97), rough(231.4), rough(0.0237), rough(51_234.0)
-        ('10', '230', '0.024', '51,000')
-    """
+    """An error with two digits: 10 for 9.97, 0.024 for 0.0237."""
     if error >= 10.0:
         return f"{two_digits(error):,}"
     return f"{error:.2g}"
 
 
 def of_about(records: float | None) -> str:
-    """Of how many records, where a noisy number of them was paid for.
-
-    Args:
-        records: The number.
-
-    Returns:
-        The words, with a comma before them; nothing where it is not known.
-
-    Example:
-        >>> of_about(4_950.0), of_about(None)
-        (', of about 5,000 records in all', '')
-    """
+    """Of how many records, where a noisy number of them was paid for."""
     return "" if records is None else f", of about {max(two_digits(records), 0):,} records in all"
 
 
@@ -87,18 +54,9 @@ def beside(
     records: float | None = None,
     though: str = TOO_HOPEFUL,
 ) -> str:
-    """How much worse what was not chosen is expected to be.
+    """How much worse what was not chosen is expected to be, and why not it if it is not (``though``).
 
     Scores compare ways of measuring on all kinds of questions; how far off an answer will be `dphist.planning` says.
-
-    Args:
-        off: What the chosen way is expected to be off by.
-        others: What else there was, in the plural, and what it is expected to be off by.
-        records: About how many there are, where that is known.
-        though: Why the first is chosen if another has a better forecast.
-
-    Returns:
-        The words.
 
     Example:
         >>> beside(9.97, ("single tables", 9.87))
@@ -127,39 +85,19 @@ def _than(off: float, other: float, though: str) -> str:
 
 
 def misplaced(off: float, other: float, otherwise: str) -> str:
-    """How large a part of the records a table of two attributes has in a wrong cell, and would have otherwise.
-
-    Args:
-        off: The total variation that is expected of tables of two attributes.
-        other: The same the other way.
-        otherwise: Which way that is.
-
-    Returns:
-        The words.
+    """Which part of the records a table of two attributes has in a wrong cell, and would have otherwise.
 
     Example:
         >>> misplaced(0.043, 0.151, "else")
         'in tables of two attributes about 4.3% of the records will typically lie in a wrong cell, else 15%'
     """
-    than = "about as many" if other <= _ALIKE * off else _percent(other)
-    said = (
-        f"in tables of two attributes about {_percent(off)} of the records will typically lie in a wrong cell"
-    )
+    than = "about as many" if other <= _ALIKE * off else f"{rough(100.0 * other)}%"
+    said = f"in tables of two attributes about {rough(100.0 * off)}% of the records will typically lie in a wrong cell"
     return f"{said}, {otherwise} {than}"
 
 
-def _percent(part: float) -> str:
-    return f"{rough(100.0 * part)}%"
-
-
 def in_detail(note: str) -> str:
-    """The end of a reason: how the chosen mechanism says that its estimate came about.
-
-    Args:
-        note: What it says.
-
-    Returns:
-        The words, without a list that its options repeat.
+    """The end of a reason: what the chosen mechanism says of its estimate, without a list that its options repeat.
 
     Example:
         >>> in_detail("2 tables were measured (a, b)"), in_detail("")

@@ -17,7 +17,7 @@ import numpy as np
 
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.published import TableEstimate
-from dphist.mechanisms.choosing.glimpse import Look
+from dphist.mechanisms.choosing.pilot import PilotQuery
 from dphist.mechanisms.choosing.words import misplaced
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
@@ -31,7 +31,7 @@ from dphist.private.records import PrivateRecords
 
 def publish_tables(
     data: PrivateRecords,
-) -> tuple[str, Look | None, Residuals | Mixture, TableEstimate]:
+) -> tuple[str, PilotQuery | None, Residuals | Mixture, TableEstimate]:
     """Use a right up by the way that is expected to be off by least; say which, and by how much.
 
     Args:
@@ -66,7 +66,7 @@ def publish_tables(
         said = f"and a model fitted to them (mixture): {misplaced(better, plain, 'without the model')}"
         # Counting records is the first thing that a mixture does by itself.
         return said, None, mixture, mixture.after_count(rest, outlook)
-    look = Look(total=COUNT_SHARE[data.law().kind], blocks=Fraction(0))
+    look = PilotQuery(total=COUNT_SHARE[data.law().kind], blocks=Fraction(0))
     said = f"by themselves (residuals): {misplaced(plain, better, 'with a model fitted to them')}"
     return said, look, plain_tables, plain_tables.estimate_tables(rest)
 

@@ -1,11 +1,11 @@
-"""Whether a cube is left to chance: tables of one attribute with the whole budget, and their product.
+"""Whether attributes are taken to be independent: tables of one attribute with the whole budget, and their product.
 
-Where attributes go together by chance nothing can be closer to a cube than the product of its tables of one attribute,
-each measured with all that the others leave. How far pairs are from chance (*dependence* δ, the root mean square of
+Where attributes are independent nothing can be closer to a cube than the product of its tables of one attribute, each
+measured with all that the others leave. How far pairs are from independence (*dependence* δ, the root mean square of
 their total variations) is not known; a public prior says how likely every size is (`dphist.mechanisms.wide.outlook`).
 For each size it is forecast what the product would miss, and what is left of larger tables that are moved towards
-smaller ones. The way that is expected to lose less against the better of both is gone. Where a look showed that blocks
-of attributes depend on each other nothing is left to chance.
+smaller ones. The way that is expected to lose less against the better of both is gone. Where a pilot query showed that
+blocks of attributes depend on each other they are not taken to be independent.
 
 **What larger tables hold.** A table of c cells departs from smaller ones by a mean square of about
 (2 δ 0.7^(k − 2) n)² · π/2 ÷ c^1.6 a cell: a dependence δ moves 2 δ n of n records, which fall on few of its cells, and
@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.choosing.forecast import Forecaster, Known
-from dphist.mechanisms.choosing.glimpse import Glimpse
+from dphist.mechanisms.choosing.pilot import PilotAnswer
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.wide.outlook import Outlook
 
 FloatArray = NDArray[np.float64]
 
-# Attributes whose blocks depend on each other by more than this are not left to chance.
+# Attributes whose blocks depend on each other by more than this are not taken to be independent.
 _DEPENDENT = 0.04
 # Of c cells about c to this power are full, and how much less a table of one attribute more departs.
 _FULL, _LESS = 0.6, 0.7
@@ -48,8 +48,12 @@ class Product:
     instead: float
 
 
-def left_to_chance(
-    forecaster: Forecaster, other: float, known: Known | None, seen: Glimpse, announced: Sequence[Axes] = ()
+def independent_product(
+    forecaster: Forecaster,
+    other: float,
+    known: Known | None,
+    seen: PilotAnswer,
+    announced: Sequence[Axes] = (),
 ) -> Product | None:
     """The product of single attributes, if it is expected to lose less than another way.
 
@@ -57,11 +61,11 @@ def left_to_chance(
         forecaster: Knows what will be asked, of what shape and with what noise.
         other: What the other way is expected to be off by.
         known: What the tables of the other way know, if it is tables, which are moved towards smaller ones.
-        seen: What was seen.
+        seen: What pilot queries showed.
         announced: The tables whose pairs count, if tables were announced; all pairs unless told.
 
     Returns:
-        The product; None where the other way is better, or nobody looked.
+        The product; None where the other way is better, or records were not counted.
 
     Example:
         >>> from fractions import Fraction
@@ -69,8 +73,8 @@ def left_to_chance(
         >>> from dphist.model.law import NoiseLaw
         >>> asked = asked_kinds((8, 8, 8), None, None, "cells")
         >>> few = Forecaster((8, 8, 8), asked, NoiseLaw("laplace", Fraction(10)), 1e3)
-        >>> plan = few.tables()
-        >>> found = (left_to_chance(few, 4.0, plan.known, Glimpse(1e3, apart)) for apart in (0.01, 0.5))
+        >>> known = few.tables().known
+        >>> found = (independent_product(few, 4.0, known, PilotAnswer(1e3, apart)) for apart in (0.01, 0.5))
         >>> [each is not None for each in found]
         [True, False]
     """
@@ -98,13 +102,6 @@ def left_to_chance(
 def pairs_of(shape: Sequence[int], tables: Sequence[Axes]) -> tuple[Axes, ...]:
     """All pairs of attributes that lie in some table, of two values and more each.
 
-    Args:
-        shape: How many values each attribute has.
-        tables: The tables, each as the attributes it keeps.
-
-    Returns:
-        The pairs.
-
     Example:
         >>> pairs_of((3, 3, 1, 2), [(0, 1, 2), (3,)])
         ((0, 1),)
@@ -114,16 +111,7 @@ def pairs_of(shape: Sequence[int], tables: Sequence[Axes]) -> tuple[Axes, ...]:
 
 
 def departing(records: float, apart: FloatArray | float, cells: FloatArray, orders: FloatArray) -> FloatArray:
-    """Mean squares of what a cell of larger tables departs from smaller ones.
-
-    Args:
-        records: How many there are.
-        apart: How far pairs are from chance, beyond what sampling makes: total variations.
-        cells: How many cells each table has.
-        orders: How many attributes; two at least.
-
-    Returns:
-        A number for each.
+    """Mean squares of what a cell of tables of ``cells`` and ``orders`` attributes departs from smaller tables.
 
     Example:
         >>> departing(1000.0, 0.1, np.array([16.0, 64.0]), np.array([2.0, 3.0])).round().tolist()

@@ -1,11 +1,10 @@
-"""A first look at a cube, for little: about how many records there are, and how far attributes depend on each other.
+"""Pilot queries: about how many records there are, how far attributes depend on each other, where point masses lie.
 
-Which tables of a cube are worth their budget hangs on both. Where attributes hardly depend on each other, tables of one
-attribute say nearly all, and whatever is spent on the rest measures noise. Evidence of that is cheap: every attribute
-is cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are set beside
-what chance alone would make of their margins.
-
-Of a plane it is seen whether one value has a large part of the records (`heaps`).
+Which tables of a cube are worth their budget hangs on the first two. Where attributes hardly depend on each other,
+tables of one attribute say nearly all, and whatever is spent on the rest measures noise. Evidence of that is cheap:
+every attribute is cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are
+set beside what independence would make of their margins. Of a plane it is asked whether one value has a large part of
+the records (`pointmasses`).
 
 Private because it is measurements, each with its own share of the right: a total, and disjoint blocks, or what lies in
 cells up to a height.
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.mechanisms.choosing.heaps import find_heaps, tall_from
+from dphist.mechanisms.choosing.pointmasses import find_point_masses, tall_from
 from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
@@ -41,37 +40,37 @@ _EXPECTED, _WITHIN = 0.01, 0.02
 
 
 @dataclass(frozen=True)
-class Glimpse:
-    """What a first look says.
+class PilotAnswer:
+    """What pilot queries said; None and nothing where they were not asked.
 
     Args:
         records: About how many there are.
-        dependence: How far attributes depend on each other, from 0, not at all, to 1; None if nobody looked.
-        spread: How many records there are but for tall cells, about; None if nobody looked.
-        heaps: Attributes and their values on which records heap up; none also if nobody looked.
+        dependence: How far attributes depend on each other, from 0, not at all, to 1.
+        spread: How many records there are but for tall cells, about.
+        point_masses: Attributes and their values that have a large part of the records.
     """
 
     records: float | None = None
     dependence: float | None = None
     spread: float | None = None
-    heaps: tuple[tuple[int, int], ...] = ()
+    point_masses: tuple[tuple[int, int], ...] = ()
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """What a first look asks, and what for: a value, so that a release can name the look its choice was made after.
+class PilotQuery:
+    """What is asked before anything is chosen, and what for: a value, so that a release can name it.
 
     Args:
         total: The share of the right that buys a noisy total.
         blocks: The share that buys the coarse cube; it is left out if that is 0.
         spread: The share of what is left then that buys how many records there are but for tall cells.
-        heap: The share of what is left then that buys on which value of an attribute these heap up; after each that is
-            found the same once more.
+        heap: The share of what is left then that buys which value of an attribute is a point mass of these; after each
+            that is found the same once more.
 
     Example:
         >>> from dphist.testing import open_counts
-        >>> seen, rest = Look(blocks=0).at(open_counts([[900, 0], [0, 900]], 1))
+        >>> seen, rest = PilotQuery(blocks=0).at(open_counts([[900, 0], [0, 900]], 1))
         >>> seen.records > 0, seen.dependence, rest.law().scale
         (True, None, Fraction(128, 127))
     """
@@ -87,28 +86,28 @@ class Look:
         if not 0 <= self.spread < 1 or not 0 <= self.heap < 1 or (self.heap and not self.spread):
             raise MechanismError("look: spread must be a share below 1, and so must heap, which follows it")
 
-    def at(self, data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
-        """Look, and give back what is left of the right."""
+    def at(self, data: PrivateCounts) -> tuple[PilotAnswer, PrivateCounts]:
+        """Ask, and give back what is left of the right."""
         left = 1 - self.total - self.blocks
         first, *second, rest = data.split(*(share for share in (self.total, self.blocks, left) if share))
         noisy = first.measure(Totals())
         # A total lost in its noise may be as large as the noise.
         records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
-        seen = Glimpse(records, _dependence_of(second[0], records) if second else None)
+        seen = PilotAnswer(records, _dependence_of(second[0], records) if second else None)
         if self.spread:
             seen, rest = self.lower(rest, seen)
-        return self.heaped(rest, seen) if self.heap else (seen, rest)
+        return self.find(rest, seen) if self.heap else (seen, rest)
 
-    def lower(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
-        """See how many records there are but for tall cells, once they were counted."""
+    def lower(self, data: PrivateCounts, seen: PilotAnswer) -> tuple[PilotAnswer, PrivateCounts]:
+        """Ask how many records there are but for tall cells, once they were counted."""
         first, rest = data.split(self.spread, 1 - self.spread)
         query = Heights(tall_from(seen.records or 0.0))
         return replace(seen, spread=float(first.measure(query).values.sum())), rest
 
-    def heaped(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
-        """See on which values of attributes these heap up, then."""
-        heaps, rest = find_heaps(data, seen.records or 0.0, seen.spread or 0.0, self.heap)
-        return replace(seen, heaps=heaps), rest
+    def find(self, data: PrivateCounts, seen: PilotAnswer) -> tuple[PilotAnswer, PrivateCounts]:
+        """Ask for point masses, then."""
+        found, rest = find_point_masses(data, seen.records or 0.0, seen.spread or 0.0, self.heap)
+        return replace(seen, point_masses=found), rest
 
     def count(self, data: PrivateRecords) -> PrivateRecords:
         """Count records of very many columns, and give back what is left of the right."""
@@ -136,10 +135,9 @@ def _dependence_of(data: PrivateCounts, records: float) -> float:
 def dependence(blocks: FloatArray, variance: float, records: float) -> float:
     """How far attributes depend on each other, from noisy counts of blocks.
 
-    For two attributes with parts p and q of the records in their blocks and residuals r from what chance would make of
-    them, it is Σr² ÷ (records² (1 − Σp²)(1 − Σq²)), the noise in Σr² taken off; over all pairs of attributes both sides
-    are added up. What noise leaves open is filled in by what is expected, and it is never said to be
-    less than noise may hide.
+    For two attributes with parts p and q of the records in their blocks and residuals r from independence, it is
+    Σr² ÷ (records² (1 − Σp²)(1 − Σq²)), the noise in Σr² taken off; over all pairs of attributes both sides are added
+    up. What noise leaves open is filled in by what is expected, and it is never said to be less than noise may hide.
 
     Args:
         blocks: Noisy counts, an axis an attribute.

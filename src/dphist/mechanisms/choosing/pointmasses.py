@@ -1,4 +1,4 @@
-"""On which value of an attribute records heap up: questions that find it.
+"""Point masses: values of an attribute that have a large part of the records, and questions that find them.
 
 Capital gains are mostly nothing, and people work 40 hours a week: a row of a plane is as full as many others together,
 a *wall*. A tree must cut it from its neighbours all along, with boxes as narrow as it is, and pays for each. So the
@@ -13,17 +13,18 @@ from fractions import Fraction
 import numpy as np
 
 from dphist.mechanisms.order import long_axes
+from dphist.private.facts import Facts
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
 
-# A cell counts for at most 1/64 of all records, so that it is no heap by itself. A heap has a tenth of what is counted
-# and 4 times what it would have if all values were alike; it must stand 3 nats above luck to be called one. And it has
-# more than twice what either value beside it has: the top of a hill is no wall.
+# A cell counts for at most 1/64 of all records, so that it is no point mass of its attribute by itself. A point mass
+# has a tenth of what is counted and 4 times what it would have if all values were alike; it must beat the null by 3
+# nats. And it has more than twice what either value beside it has: the top of a hill is no wall.
 _TALL, _PART, _FULLER, _SURE, _BESIDE = 64, 0.1, 4.0, 3.0, 2.0
-# From 500 noise scales of records on, but for tall cells, a heap is worth looking for, up to 3 a cell: where all cells
-# are full a wall costs nothing. It costs 1/128 of the budget to ask for these; then 100 nats tell all of them from
-# none, for 1/256 to 1/32 of the budget.
+# From 500 noise scales of records on, but for tall cells, a point mass is worth looking for, up to 3 a cell: where all
+# cells are full a wall costs nothing. It costs 1/128 of the budget to ask for these; then 100 nats tell all of them
+# from none, for 1/256 to 1/32 of the budget.
 MANY, _FULLEST, SPREAD = 500.0, 3.0, Fraction(1, 128)
 _NATS, _CHEAPEST, _DEAREST = 100.0, 256, 32
 # What it costs to ask what values beside the chosen one have, beside the choice.
@@ -35,26 +36,18 @@ def tall_from(records: float) -> int:
     return max(1, math.floor(records / _TALL))
 
 
-def price(data: PrivateCounts, records: float) -> Fraction:
-    """What it is worth to look for heaps among ``records``, which leave out those in tall cells; 0 where it is not.
-
-    Args:
-        data: A right, of which only public facts are read.
-        records: About how many there are.
-
-    Returns:
-        A share.
-    """
+def price(data: Facts, records: float) -> Fraction:
+    """The share that is worth paying to look for point masses among ``records``, tall cells left out; 0 for none."""
     spread = records / float(data.unit_scale)
     if not MANY <= spread < _FULLEST * data.size:
         return Fraction(0)
     return Fraction(1, min(max(round(spread / _NATS), _DEAREST), _CHEAPEST))
 
 
-def find_heaps(
+def find_point_masses(
     data: PrivateCounts, records: float, spread: float, price: Fraction
 ) -> tuple[tuple[tuple[int, int], ...], PrivateCounts]:
-    """Ask on which value of an attribute records heap up, and after each that is found for another attribute.
+    """Ask for the fullest value of an attribute, and after each that is found for one of another attribute.
 
     Private because it is questions with their proofs, each for its own share of the right.
 
@@ -76,7 +69,7 @@ def find_heaps(
         return asked
 
     axes = set(range(len(data.shape)) if data.domain is None else long_axes(data.domain))
-    heaps: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     while axes:
         asked = pay(price)
         # What luck makes of the fullest among all values of all attributes, and some.
@@ -88,12 +81,12 @@ def find_heaps(
             ),
             height,
         )
-        heap = heap_at(int(asked.choose(scores)[0, 0]), data.shape)
-        if heap is None or not _wall(pay(_NEIGHBOURS * price), *heap):
+        value = heap_at(int(asked.choose(scores)[0, 0]), data.shape)
+        if value is None or not _wall(pay(_NEIGHBOURS * price), *value):
             break
-        heaps.append(heap)
-        axes.remove(heap[0])
-    return tuple(heaps), data
+        found.append(value)
+        axes.remove(value[0])
+    return tuple(found), data
 
 
 def _wall(data: PrivateCounts, axis: int, value: int) -> bool:

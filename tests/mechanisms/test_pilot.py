@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.mechanisms.choosing.glimpse import BLOCKS, TOTAL, Look, dependence
+from dphist.mechanisms.choosing.pilot import BLOCKS, TOTAL, PilotQuery, dependence
 from dphist.testing import open_counts
 
 SHAPE = (20, 6, 5)
@@ -26,7 +26,7 @@ def _together(records):
 
 def test_it_spends_three_percent_and_no_more():
     right = open_counts(_apart(10**5), 1)
-    _, rest = Look().at(right)
+    _, rest = PilotQuery().at(right)
     assert rest.unit_scale == 1 / (1 - TOTAL - BLOCKS)
     assert Fraction(1, 30) > TOTAL + BLOCKS
 
@@ -34,7 +34,7 @@ def test_it_spends_three_percent_and_no_more():
 def test_it_tells_how_many_and_whether_they_depend_on_each_other():
     # Noise of the total has a scale of 128: a chance below 1e-6 to be off by 4,000.
     for counts, low, high in ((_apart(10**6), 0.0, 0.001), (_together(10**6), 0.15, 0.6)):
-        seen, _ = Look().at(open_counts(counts, 1))
+        seen, _ = PilotQuery().at(open_counts(counts, 1))
         assert seen.records == pytest.approx(counts.sum(), abs=4000)
         assert seen.dependence is not None
         assert low <= seen.dependence <= high
