@@ -17,7 +17,8 @@ def bucket_costs(values, loss):
             cost[start, there] = squares[there] - squares[start] - (sums[there] - sums[start]) ** 2 / length
         return cost
     for start in range(n):
-        seen, total = [], 0
+        seen: list[int] = []
+        total = 0
         for end in range(start, n):
             x, m = int(values[end]), len(seen)
             # Any number between the two middles is a median: a value costs what it lies outside of these.

@@ -51,6 +51,18 @@ def test_unmeasured_groups_are_no_questions() -> None:
     assert np.isnan(high[1])
 
 
+@pytest.mark.parametrize("shared", [-5.0, 0.0, 5.0])
+def test_at_both_ends_the_difference_is_as_large_as_its_noise_reaches(shared: float) -> None:
+    a, b, va, vb = 50.0, 80.0, 9.0, 4.0
+    above, below = (
+        NoisyNumbers(np.array([n]), Spread(np.array([v]), np.zeros(1))) for n, v in ((a, va), (b, vb))
+    )
+    for end in fieller(above, below, 0.95, shared=np.array([shared])):
+        assert (a - end[0] * b) ** 2 == pytest.approx(
+            1.959964**2 * (va - 2 * end[0] * shared + end[0] ** 2 * vb), rel=1e-5
+        )
+
+
 def test_shared_noise_leaves_the_ratio() -> None:
     """Numerator and denominator that hold nothing but the same noise have a ratio that is known exactly."""
     one = noisy(np.array([100.0]), 4.0)

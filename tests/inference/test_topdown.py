@@ -56,6 +56,11 @@ def test_polished_groups_of_a_hierarchy_are_about_as_good_as_they_were(mechanism
         assert answer.low <= answer.value <= answer.high
 
 
+def test_the_largest_remainders_are_rounded_up():
+    four = dphist.Domain([dphist.Nominal("a", list("abcd"))])
+    assert integers_topdown(np.array([0.9, 3.2, 0.2, 5.7]), four).tolist() == [1, 3, 0, 6]
+
+
 @pytest.mark.parametrize("name", DOMAINS)
 def test_rounded_parts_are_within_one_of_their_sums_and_nothing_is_lost(name):
     domain, draw = DOMAINS[name], np.random.default_rng(7)

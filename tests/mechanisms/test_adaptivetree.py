@@ -27,7 +27,7 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import publish
 from dphist.release import load
-from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing import open_counts, run
 from dphist_bench.attacks.concentrated import audit_rho
 from dphist_bench.attacks.law import check_law
 from dphist_bench.zoo.mutants import Mutant
@@ -35,10 +35,6 @@ from dphist_bench.zoo.mutants import Mutant
 
 def _prefix_error(estimate, counts):
     return np.sqrt(np.mean(np.cumsum(estimate - counts) ** 2))
-
-
-def test_it_conforms():
-    check_mechanism(AdaptiveTree())
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 9, 16, 100, 1000, 4096, 4097, 65_536])
@@ -334,12 +330,6 @@ def test_both_estimators_are_saved_and_verified(tmp_path):
         release = load(path)
         release.verify()
         assert release.mechanism == parse(spec)
-
-
-@pytest.mark.audit
-@pytest.mark.slow
-def test_the_audit_finds_nothing():
-    assert stands(AdaptiveTree(), 1500)
 
 
 @pytest.mark.audit

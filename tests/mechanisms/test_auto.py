@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attacking import stands
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
@@ -16,7 +15,6 @@ from dphist.mechanisms.choosing.rule import first_look
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.privelet import Privelet
-from dphist.mechanisms.spec import parse, show
 from dphist.mechanisms.tree import Tree
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -25,7 +23,7 @@ from dphist.model.workload import Workload
 from dphist.planning.compare import compare
 from dphist.publishing.checking import verify_file
 from dphist.publishing.door import publish
-from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing import open_counts, run
 
 LINE = Domain([Ordinal("x", range(200))])
 CUBE = Domain([Ordinal("x", range(12)), Ordinal("y", range(10)), Ordinal("z", range(4))])
@@ -34,11 +32,6 @@ CUBE = Domain([Ordinal("x", range(12)), Ordinal("y", range(10)), Ordinal("z", ra
 def _ranges(domain, length):
     low = np.zeros((50, len(domain.shape)), dtype=np.int64)
     return Workload(domain, low, np.minimum(low + length, domain.shape))
-
-
-@pytest.mark.parametrize("kind", [None, "cells", "prefixes", "all_ranges", "ranges"])
-def test_it_conforms(kind):
-    check_mechanism(Auto(workload=kind))
 
 
 @pytest.mark.parametrize(
@@ -133,14 +126,6 @@ def test_tables_and_cells_of_a_cube_are_set_against_each_other_and_replayed():
     release.verify()
 
 
-@pytest.mark.audit
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["prefixes", "cells"])
-def test_the_audit_finds_nothing(kind):
-    # With half the noise it falls after 199 runs.
-    assert stands(Auto(workload=kind), 400)
-
-
 @pytest.mark.parametrize(
     ("workload", "domain", "chosen"),
     [
@@ -168,12 +153,6 @@ def test_told_to_prefer_guarantees_it_takes_what_is_the_same_on_all_data(workloa
     assert sure.method.startswith("guaranteed: ")
     wide = np.median(sure.high - sure.low)
     assert wide <= 2.2 * np.median(plain.high - plain.low)
-
-
-def test_that_it_was_told_so_is_written_down():
-    assert parse("auto(guaranteed=true)") == Auto(guaranteed=True)
-    assert show(Auto(guaranteed=True)) == "auto(guaranteed=True)"
-    assert parse(show(Auto(guaranteed=True))) == Auto(guaranteed=True)
 
 
 def test_an_announced_mixture_moves_the_budget_to_what_counts():

@@ -6,11 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from attacking import stands
 
 from dphist import Histogram, publish
-from dphist.audit.neighbours import worst_pairs
-from dphist.errors import MechanismError
 from dphist.mechanisms.dpcube import DPCube, _measured
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.unit import Unit
@@ -18,21 +15,10 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Totals
-from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing import open_counts, run
 
-ESTIMATORS = ("weighted", "least-squares", "uniform", "nonnegative")
 # Figure 2: ages across, incomes down.
 FIGURE_2 = np.array([[10, 21, 37], [20, 0, 0], [53, 0, 0]])
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_conforms(estimator):
-    check_mechanism(DPCube(estimator=estimator))
-
-
-@pytest.mark.parametrize("mechanism", [DPCube(threshold=0.0), DPCube(cells_share=Fraction(1, 4))])
-def test_variants_conform(mechanism):
-    check_mechanism(mechanism)
 
 
 def transcript_of(mechanism, counts, epsilon, seed):
@@ -142,30 +128,6 @@ def test_phases_share_no_randomness():
     assert entries[1].answer.size == 4000
     # Independent noise correlates by about 1/√4000 = 0.016; six of those is a false alarm below 1e-8.
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.1
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"cells_share": Fraction(0)},
-        {"cells_share": Fraction(1)},
-        {"threshold": "none"},
-        {"threshold": -1.0},
-        {"threshold": float("nan")},
-        {"estimator": "best"},
-    ],
-)
-def test_bad_options_are_refused(options):
-    with pytest.raises(MechanismError, match="dpcube"):
-        DPCube(**options)
-
-
-@pytest.mark.audit
-@pytest.mark.slow
-@pytest.mark.parametrize("estimator", ["weighted", "uniform"])
-def test_audit(estimator):
-    # With half the noise it falls after 529 runs.
-    assert stands(DPCube(estimator=estimator), 1000, worst_pairs((2, 3))[1::2])
 
 
 def test_the_estimate_is_least_squares_over_the_tree_of_what_was_measured(monkeypatch):

@@ -6,58 +6,18 @@ import pytest
 from dphist.errors import MechanismError, NotPrivate
 from dphist.inference.linear.waves import WaveNoise
 from dphist.mechanisms.fourier import EFPA, FPA, SPA
-from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist.private.spectrum import bands, corner
-from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing import open_counts, run
 from waves import waves
 
 SMOOTH = np.rint(200 * np.exp(-(((np.arange(256) - 90) / 30) ** 2)) + 40).astype(np.int64)
 
 
-def test_efpa_conforms():
-    check_mechanism(EFPA())
-    check_mechanism(EFPA(share=Fraction(1, 5), joint=False))
-    check_mechanism(EFPA(basis="cosine"))
-    check_mechanism(EFPA(basis="either"))
-
-
-def test_fpa_conforms():
-    check_mechanism(FPA(keep=3), bias="keeps three frequencies whatever the budget")
-    check_mechanism(FPA(keep=100))
-    check_mechanism(FPA(keep=100, joint=False))
-    check_mechanism(FPA(keep=100, basis="cosine"))
-
-
-def test_names_and_options_from_text():
-    assert parse("efpa(share='1/4')") == EFPA(share=Fraction(1, 4))
-    assert parse("fpa(keep=5)") == FPA(keep=5)
-    assert parse("spa") == SPA()
-
-
-@pytest.mark.parametrize("keep", [0, -1, True, (), (2, 0)])
-def test_keep_must_make_sense(keep):
-    with pytest.raises(MechanismError):
-        FPA(keep=keep)
-
-
 def test_keep_must_fit_the_axes():
     with pytest.raises(MechanismError):
         run(FPA(keep=(3, 3)), SMOOTH, 1)
-
-
-@pytest.mark.parametrize("share", [Fraction(0), Fraction(1), Fraction(3, 2)])
-def test_share_must_leave_something_for_both(share):
-    with pytest.raises(MechanismError):
-        EFPA(share=share)
-
-
-def test_bases_are_named():
-    with pytest.raises(MechanismError):
-        EFPA(basis="wavelet")  # type: ignore[arg-type]
-    with pytest.raises(MechanismError):
-        FPA(basis="either")  # type: ignore[arg-type]
 
 
 def test_spa_is_refused_before_anything_is_asked():

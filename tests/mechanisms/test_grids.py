@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from attacking import stands
 
-from dphist.audit.neighbours import worst_pairs
-from dphist.errors import MechanismError
-from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid, fineness, lay_grid
+from dphist.mechanisms.grids import AdaptiveGrid, fineness, lay_grid
 from dphist.mechanisms.trees.growing import Front
-from dphist.testing import check_mechanism, open_counts, run
-
-
-@pytest.mark.parametrize(
-    "mechanism", [UniformGrid(), AdaptiveGrid(), AdaptiveGrid(least=1, nonnegative=False)]
-)
-def test_conforms(mechanism):
-    check_mechanism(mechanism)
+from dphist.testing import open_counts, run
 
 
 def test_fineness_is_the_papers_in_a_plane():
@@ -58,25 +46,3 @@ def test_full_boxes_are_cut_finer_than_empty_ones():
     volume = np.prod(high - low, axis=1)
     full = (low < 16).all(axis=1)
     assert volume[full].mean() < 0.3 * volume[~full].mean()
-
-
-@pytest.mark.parametrize(
-    ("build", "options"),
-    [
-        (UniformGrid, {"total_share": Fraction(1)}),
-        (UniformGrid, {"constant": 0.0}),
-        (AdaptiveGrid, {"first_share": Fraction(0)}),
-        (AdaptiveGrid, {"least": 0}),
-    ],
-)
-def test_bad_options_are_refused(build, options):
-    with pytest.raises(MechanismError, match=build.__name__.lower()):
-        build(**options)
-
-
-@pytest.mark.audit
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", [UniformGrid(total_share=Fraction(1, 4)), AdaptiveGrid(least=2)])
-def test_audit(mechanism):
-    # That half the noise shows is tried with all mechanisms (test_campaign).
-    assert stands(mechanism, 800, worst_pairs((2, 3))[1::2])

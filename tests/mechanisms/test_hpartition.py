@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist.errors import InputError, MechanismError, NotPrivate
+from dphist.errors import InputError, NotPrivate
 from dphist.kernels.buckets.bisection import LATTICE, run_errors
 from dphist.mechanisms.hpartition import HPartition, PHPartition
+from dphist.model.unit import Unit
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
 from dphist.private.scores.bisections import error_range
-from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing import open_counts, run
+from dphist.testing.gates import as_histogram
 
 PAPER = [21, 4, 4, 32, 30, 8]  # Fig. 3
 
@@ -39,17 +43,6 @@ def test_hpartition_of_next_to_nothing():
     assert HPartition().cuts([7, 7, 7], 1).tolist() == [0]
 
 
-def test_phpartition_conforms():
-    check_mechanism(PHPartition())
-    check_mechanism(PHPartition(share=Fraction(1, 3)))
-
-
-@pytest.mark.parametrize("share", [Fraction(0), Fraction(1)])
-def test_share_must_leave_something_for_both(share):
-    with pytest.raises(MechanismError):
-        PHPartition(share=share)
-
-
 def test_with_all_the_budget_it_finds_the_steps():
     counts = np.repeat([3, 90, 7, 400, 20], [9, 14, 20, 5, 16])
     estimate = run(PHPartition(), counts, 10_000, seed=1)
@@ -61,6 +54,30 @@ def test_a_table_is_read_row_by_row():
     flat = run(PHPartition(), counts, 1, seed=5)
     table = run(PHPartition(), counts.reshape(8, 8), 1, seed=5)
     np.testing.assert_array_equal(table.counts.reshape(-1), flat.counts)
+
+
+def asked(counts, epsilon, seed=3):
+    noise = Noise(Keystream.for_tests(seed))
+    right, transcript = open_gate(as_histogram(counts), epsilon, Unit(), noise=noise)
+    return PHPartition().estimate(right), list(transcript)
+
+
+def test_every_depth_of_cuts_costs_the_same():
+    _, entries = asked(np.repeat([3, 900, 40, 7000], 4), 1000)
+    cuts = [entry.epsilon for entry in entries if entry.question["ask"] == "Bisections"]
+    assert cuts == [Fraction(1000, 4 * 4)] * 4
+
+
+def test_what_no_cut_had_a_use_for_measures_the_totals_once_more():
+    runs = [asked(np.full(4, 9), 1, seed) for seed in range(40)]
+    # Four cells that are left whole at the first of two depths, which one run in four decides.
+    settled = [run for run in runs if sum(entry.verb == "measure" for entry in run[1]) == 2]
+    assert settled
+    for estimate, entries in settled:
+        spent = [entry.epsilon for entry in entries if entry.verb == "measure"]
+        assert spent == [Fraction(1, 2), Fraction(1, 8)]
+        scale = math.sqrt(sum(float(each) ** 2 for each in spent)) ** -1
+        np.testing.assert_allclose(estimate.errors.scales, scale)
 
 
 # ---- the algorithm as printed, part by part from a queue, with every probability written out ---------------

@@ -20,7 +20,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
-from dphist.testing import RecordingNoise, check_mechanism, open_counts, run
+from dphist.testing import RecordingNoise, open_counts, run
 
 PAIRS = tuple(combinations(range(4), 2))
 
@@ -44,10 +44,6 @@ def _cube(records, shape=(30, 7, 5, 2), seed=0):
 
 def _table(counts, axes):
     return counts.sum(axis=tuple(a for a in range(counts.ndim) if a not in axes))
-
-
-def test_they_conform():
-    check_mechanism(Marginals(), bias="only single attributes are measured, not how they go together")
 
 
 def test_they_are_measured_directly():

@@ -1,28 +1,10 @@
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
-from dphist.errors import MechanismError
 from dphist.mechanisms.mwem import MWEM, _boxes, _dyadic
 from dphist.model.workload import Workload
-from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing import open_counts, run
 from dphist.testing.gates import as_histogram
-
-BIAS = "a few rounds of ranges cannot tell all cells apart"
-
-
-def test_conforms():
-    check_mechanism(MWEM(rounds=3), bias=BIAS)
-    check_mechanism(MWEM(rounds=1, passes=1, total=Fraction(1, 2)), bias=BIAS)
-
-
-@pytest.mark.parametrize(
-    "options", [{"rounds": 0}, {"passes": 0}, {"total": Fraction(0)}, {"total": Fraction(1)}]
-)
-def test_options_must_make_sense(options):
-    with pytest.raises(MechanismError):
-        MWEM(**options)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8])
@@ -50,6 +32,13 @@ def test_the_total_is_measured_not_known():
     totals = [run(MWEM(rounds=2), counts, 1, seed=s).counts.sum() for s in range(200)]
     assert np.std(totals) > 1
     assert abs(np.mean(totals) - 1600) < 3
+
+
+def test_every_round_sharpens_the_total_by_the_sum_of_two_answers():
+    estimate = run(MWEM(rounds=3), np.arange(16), 10, seed=1)
+    each = 10 * (1 - 1 / 20) / 6
+    precision = (10 / 20) ** 2 + 3 * each**2 / 2
+    np.testing.assert_allclose(estimate.errors.scales, precision**-0.5)  # type: ignore[attr-defined]
 
 
 def test_it_learns_one_busy_cell():

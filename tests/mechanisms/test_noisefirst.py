@@ -2,42 +2,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from attacking import most_told
 
 import dphist.mechanisms.noisefirst as module
 import textbook
-from dphist.audit.neighbours import worst_pairs
 from dphist.errors import MechanismError
 from dphist.kernels.segmentation import segment
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.noisefirst import NoiseFirst
-from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release, publish
-from dphist.testing import check_mechanism, run
+from dphist.testing import run
 from dphist_bench import data
-
-VARIANTS = [
-    NoiseFirst(),
-    NoiseFirst(statistic="median"),
-    NoiseFirst(price="paper", keep=True),
-    NoiseFirst(statistic="median", price="paper", keep=True, cut=False),
-    NoiseFirst(price=Fraction(7, 2)),
-]
-
-
-@pytest.mark.parametrize("mechanism", VARIANTS, ids=show)
-def test_conformance(mechanism):
-    check_mechanism(mechanism)
-
-
-@pytest.mark.parametrize("statistic", ["mean", "median"])
-def test_conformance_with_given_bins(statistic):
-    check_mechanism(NoiseFirst(statistic=statistic, bins=3), bias="three buckets cannot follow every count")
 
 
 def algorithm_2(noisy, scale, statistic):
@@ -156,20 +135,6 @@ def test_intervals_stand_on_the_unmerged_counts():
     assert "unmerged" in answers.details
 
 
-def test_it_is_a_value():
-    for mechanism in VARIANTS:
-        assert from_json(to_json(mechanism)) == mechanism
-    assert parse("noisefirst(statistic='median', bins=4)") == NoiseFirst(statistic="median", bins=4)
-
-
-@pytest.mark.parametrize(
-    "options", [{"statistic": "mode"}, {"bins": 0}, {"price": "cheap"}, {"price": Fraction(-1)}]
-)
-def test_wrong_options_are_named(options):
-    with pytest.raises(MechanismError, match=next(iter(options))):
-        NoiseFirst(**options)
-
-
 def test_it_never_reads_more_than_the_noisy_counts():
     # Post-processing alone: the same noisy vector gives the same estimate, whatever lies behind it.
     assert not hasattr(module, "Totals")
@@ -177,10 +142,3 @@ def test_it_never_reads_more_than_the_noisy_counts():
     assert np.array_equal(
         run(NoiseFirst(), np.arange(30), 1, seed=4).counts, NoiseFirst().improve(noisy, scale=1).counts
     )
-
-
-@pytest.mark.audit
-@pytest.mark.slow
-@pytest.mark.parametrize("statistic", ["mean", "median"])
-def test_audit(statistic):
-    assert 0.3 < most_told(NoiseFirst(statistic=statistic, price="paper"), 3_000, worst_pairs()[:2]) <= 1

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from attacking import stands
 
 from dphist.kernels.levels.fit import denoise
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.posterior import Posterior
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
-from dphist.testing import check_mechanism, run
+from dphist.testing import run
 
 
 def _kinds(n=600):
@@ -22,10 +21,6 @@ def _kinds(n=600):
         "hump": (200 * np.exp(-(((place - 0.4) / 0.1) ** 2))).astype(np.int64),
         "empty": np.zeros(n, dtype=np.int64),
     }
-
-
-def test_it_conforms():
-    check_mechanism(Posterior())
 
 
 @pytest.mark.parametrize("kind", sorted(_kinds()))
@@ -128,13 +123,6 @@ def test_single_cells_are_answered_as_they_are_published():
     estimate = run(Posterior(), counts, "1", seed=1)
     workload = Workload.cells(Domain([Ordinal("x", range(512))]))
     assert (estimate.errors.answer(workload, estimate.counts) == estimate.counts).all()
-
-
-@pytest.mark.audit
-@pytest.mark.slow
-def test_the_audit_finds_nothing():
-    # With half the noise it falls after 264 runs.
-    assert stands(Posterior(), 450)
 
 
 def test_finer_levels_join_where_counts_hardly_scatter():

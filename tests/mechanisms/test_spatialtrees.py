@@ -7,10 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from attacking import stands
 
-from dphist.audit.neighbours import worst_pairs
-from dphist.errors import DphistError, MechanismError
+from dphist.errors import DphistError
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
 from dphist.mechanisms.trees.growing import Front
@@ -20,25 +18,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
-from dphist.testing import check_mechanism, open_counts, run
-
-SHORT = "boxes of several cells are spread evenly"
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [QuadTree(), KDHybrid(), QuadTree(nonnegative=False), KDHybrid(switch=0), QuadTree(stop=-1.0)],
-)
-def test_conforms(mechanism):
-    check_mechanism(mechanism)
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [HierarchicalKD(), HierarchicalKD(height=2), QuadTree(height=2), KDHybrid(height=3, switch=2)],
-)
-def test_short_trees_conform_but_do_not_converge(mechanism):
-    check_mechanism(mechanism, bias=SHORT)
+from dphist.testing import open_counts, run
 
 
 @pytest.mark.parametrize("levels", [1, 2, 9])
@@ -121,30 +101,3 @@ def test_a_spent_front_cannot_ask_again():
     front = Front.whole(open_counts(np.arange(8), 1, seed=1)).measure(Fraction(1))
     with pytest.raises(DphistError):
         front.finish(np.ones(1, dtype=bool))
-
-
-@pytest.mark.parametrize(
-    ("build", "options"),
-    [
-        (QuadTree, {"height": -1}),
-        (QuadTree, {"height": "tall"}),
-        (KDHybrid, {"switch": -1}),
-        (KDHybrid, {"median_share": Fraction(1)}),
-        (HierarchicalKD, {"median_share": Fraction(0)}),
-        (HierarchicalKD, {"height": True}),
-    ],
-)
-def test_bad_options_are_refused(build, options):
-    with pytest.raises(MechanismError, match=build.__name__.lower()):
-        build(**options)
-
-
-@pytest.mark.audit
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mechanism", "runs"), [(QuadTree(), 500), (KDHybrid(switch=1), 500), (HierarchicalKD(height=2), 250)]
-)
-def test_audit(mechanism, runs):
-    # Half the noise, a step that is not paid for or noise that repeats falls within 463 runs, but for the last: its
-    # shares are so small that 800 tell nothing. That half the noise shows is tried with all mechanisms (test_campaign).
-    assert stands(mechanism, runs, worst_pairs((2, 3))[1::2])

@@ -3,9 +3,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.audit.neighbours import worst_pairs
-from dphist.errors import MechanismError
-from dphist.mechanisms.spec import parse, show
 from dphist.mechanisms.structurefirst import StructureFirst
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
@@ -14,7 +11,7 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release
-from dphist.testing import check_mechanism, run
+from dphist.testing import run
 from dphist.testing.gates import as_histogram
 from dphist_bench import data
 from dphist_bench.attacks.attack import audit
@@ -24,27 +21,12 @@ STATISTICS = ["mean", "median"]
 INSIDE = ["flat", "two-level", "tree", "adaptive"]
 
 
-@pytest.mark.parametrize("inside", INSIDE)
-@pytest.mark.parametrize("statistic", STATISTICS)
-def test_conformance(statistic, inside):
-    bias = "a bin spreads one number over its cells" if inside == "flat" else ""
-    check_mechanism(StructureFirst(statistic=statistic, inside=inside), bias=bias)
-    check_mechanism(
-        StructureFirst(statistic=statistic, inside=inside, bins=4, ceiling=9, split=None), bias=bias
-    )
-
-
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("bins", [1, 10**6])
 def test_nothing_to_choose_spends_nothing_on_structure(statistic, bins):
     right, transcript = open_gate(as_histogram(np.arange(24)), 1, Unit(), noise=Noise(Keystream.for_tests(3)))
     StructureFirst(statistic=statistic, bins=bins, inside="flat").estimate(right)
     assert [(entry.verb, entry.epsilon) for entry in transcript] == [("measure", 1)]  # type: ignore[comparison-overlap]
-
-
-@pytest.mark.parametrize("statistic", STATISTICS)
-def test_one_bin_a_cell_is_plain_noise_and_converges(statistic):
-    check_mechanism(StructureFirst(statistic=statistic, bins=10**6))
 
 
 def test_questions_and_their_prices():
@@ -76,6 +58,22 @@ def test_figure_5_scale_of_the_noise():
     variance = estimate.errors.spread(Workload.cells(domain)).variance  # type: ignore[attr-defined]
     sizes = np.bincount(estimate.errors.labels)[estimate.errors.labels]  # type: ignore[attr-defined]
     assert np.allclose(variance, 2 / (0.95 * sizes) ** 2)
+
+
+@pytest.mark.parametrize("size", [7, 8])
+def test_medians_of_bins_have_the_noise_that_is_stated(size):
+    counts = np.full(size, 50)
+    found = [run(StructureFirst(bins=1, inside="flat"), counts, 1, seed=seed) for seed in range(600)]
+    cells = Workload.cells(as_histogram(counts).domain)
+    stated = found[0].errors.spread(cells).variance  # type: ignore[attr-defined]
+    # A sample variance deviates by √(5/600) = 9 %; discrete noise has 0.92 of the variance. Seeds are fixed.
+    assert np.var([each.counts[0] for each in found]) == pytest.approx(stated[0], rel=0.35)
+
+
+def test_the_ceiling_that_is_bought_is_a_multiple_of_the_mean():
+    right, transcript = open_gate(as_histogram(np.full(40, 10)), 10**4, Unit())
+    StructureFirst(statistic="mean", bins=5, inside="flat").estimate(right)
+    assert transcript[1].question["ceiling"] == 128 * 10
 
 
 def test_two_level_variance_is_the_closed_form():
@@ -175,41 +173,6 @@ def test_adaptive_averages_what_is_flat_and_keeps_what_is_not():
     assert len(np.unique(kept[:49])) == 1
     assert np.array_equal(kept[60:], right[60:])
     assert np.abs(kept - counts)[60:].mean() < 10
-
-
-def test_names_and_options():
-    assert parse("structurefirst(statistic='median', inside='tree')") == StructureFirst(
-        statistic="median", inside="tree"
-    )
-    assert show(StructureFirst(split=Fraction(1, 4))).startswith("structurefirst(split=")
-    for options in (
-        {"statistic": "mode"},
-        {"bins": 0},
-        {"ceiling": 0},
-        {"split": Fraction(1)},
-        {"inside": "forest"},
-    ):
-        with pytest.raises(MechanismError, match=next(iter(options))):
-            StructureFirst(**options)
-
-
-@pytest.mark.audit
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        StructureFirst(statistic="mean", bins=2, ceiling=10, split=Fraction(1, 2), inside="flat"),
-        StructureFirst(statistic="mean", bins=3),
-        StructureFirst(bins=2, split=Fraction(1, 2), inside="flat"),
-        StructureFirst(bins=3, inside="tree", even=False),
-    ],
-    ids=show,
-)
-def test_audit(mechanism):
-    # A sound mechanism is refuted with probability at most 1e-6; three bins fall with half the noise after 403 runs.
-    pairs = (LEAKING_PAIR, *worst_pairs()[1:2])
-    report = audit(mechanism, epsilon=1, runs=600, pairs=pairs, confidence=1 - 1e-6)
-    assert report.passed, str(report)
 
 
 @pytest.mark.audit

@@ -211,12 +211,6 @@ def test_groups_must_be_blocks() -> None:
         bucket_levels(np.array([0, 3]), np.array([3, 8]), (8, 4, 1), 8)
 
 
-@pytest.mark.parametrize("options", [{"fanout": 1}, {"fanout": "x"}, {"budgets": "x"}, {"workload": "x"}])
-def test_bad_options_are_refused(options: dict[str, object]) -> None:
-    with pytest.raises(MechanismError, match="tree"):
-        Tree(**options)  # type: ignore[arg-type]
-
-
 def test_a_million_bins_take_no_object_each() -> None:
     x = np.ones(1 << 18, dtype=np.int64)
     estimate = Tree().estimate(open_counts(Histogram(as_histogram(x).domain, x), 1, seed=1))
