@@ -12,8 +12,8 @@ import pytest
 from dphist.inference.tables import noise as tablenoise
 from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.departures import Departures
+from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.published import LeastSquaresNoise
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -104,7 +104,7 @@ def test_boxes_hold_with_less_than_the_width_of_least_squares(depends):
         estimate: Any = run(_mechanism(), people, "0.3", seed=seed)
         published = estimate.errors.answer(boxes, np.asarray(boxes.answer(estimate.counts), dtype=np.float64))
         found = estimate.errors.interval(boxes, published, 0.95)
-        exact = LeastSquaresNoise.interval(estimate.errors, boxes, published, 0.95)
+        exact = ResidualNoise.interval(estimate.errors, boxes, published, 0.95)
         held.append(float(np.mean((found.low <= truth) & (truth <= found.high))))
         width.append(float(np.mean(found.high - found.low)))
         plain.append(float(np.mean(exact.high - exact.low)))
@@ -120,7 +120,7 @@ def test_what_must_hold_for_any_data_stands_on_least_squares():
     kinds: list[dict[str, Any]] = [{"guaranteed": True}, {"simultaneous": True}]
     for options in kinds:
         found = errors.interval(boxes, published, 0.95, **options)
-        exact = LeastSquaresNoise.interval(errors, boxes, published, 0.95, **options)
+        exact = ResidualNoise.interval(errors, boxes, published, 0.95, **options)
         assert found.low.tolist() == exact.low.tolist()
         assert found.high.tolist() == exact.high.tolist()
     assert errors.words.short.startswith("calibrated")
@@ -134,7 +134,7 @@ def test_cells_asked_all_at_once_are_cells_asked_with_others() -> None:
     # Beside them the whole: not all boxes have the same sides then.
     mixed = np.vstack([low, low[:1]]), np.vstack([low + 1, [SHAPE]])
     assert errors.shrunk.squares(low, low + 1).tolist() == errors.shrunk.squares(*mixed)[:-1].tolist()
-    assert errors.known.answers(low, low + 1).tolist() == errors.known.answers(*mixed)[:-1].tolist()
+    assert errors.residuals.answers(low, low + 1).tolist() == errors.residuals.answers(*mixed)[:-1].tolist()
 
 
 def test_least_squares_does_not_answer_where_it_has_more_noise_than_there_are_records(monkeypatch):

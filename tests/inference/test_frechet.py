@@ -8,10 +8,9 @@ import pytest
 
 from dphist import Domain, Histogram, Nominal, Workload
 from dphist.inference.estimate import Interval
+from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.frechet import Bounding, cover
-from dphist.inference.tables.measured import subsets
-from dphist.inference.tables.published import ResidualNoise
-from dphist.inference.tables.residuals import Measured, TableResiduals
+from dphist.inference.tables.residuals import Measured, TableResiduals, subsets
 from dphist.mechanisms import Marginals
 from dphist.testing import run
 

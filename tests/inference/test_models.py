@@ -15,7 +15,7 @@ from dphist.inference.fields import Place
 from dphist.inference.linear.groups import BucketNoise
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import MeasuredCells, PredictiveErrors
-from dphist.inference.tables.published import ResidualNoise
+from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.residuals import AxisNoise, Measured, TableResiduals
 from dphist.inference.trees import TreeNoise
 from dphist.model.contrasts import Contrasts

@@ -25,9 +25,10 @@ from dphist.inference.predictive.halved import Halved
 from dphist.inference.predictive.law import Law
 from dphist.inference.replicates import replicate
 from dphist.inference.selected import SelectedNoise
+from dphist.inference.tables.errors import ResidualNoise, StagedNoise
 from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.published import ResidualNoise, StagedNoise, TableEstimate
+from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import AxisNoise, Measured, TableResiduals
 from dphist.inference.trees import TreeNoise
 from dphist.kernels.hashing import Normals
@@ -283,7 +284,7 @@ def test_every_kind_of_errors_is_drawn():
 @pytest.mark.parametrize("name", ["tables", "residuals"])
 def test_tables_of_one_draw_agree_with_each_other_and_spread_as_the_model_says(name):
     tables, errors = [(), (0,), (1,), (0, 1)], MODELS[name][1]
-    published = {axes: errors.known.table(axes) for axes in tables}
+    published = {axes: errors.residuals.table(axes) for axes in tables}
     draw = replicate(TableEstimate(published, errors), tables, (4, 3))
     every = np.stack([draw(Normals(b"s", number)) for number in range(1000)])
     cells = every[:, 8:].reshape(-1, 4, 3)

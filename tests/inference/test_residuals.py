@@ -13,7 +13,7 @@ import pytest
 
 import dphist
 from dphist.inference.intervals import Spread, half_widths, normal_quantile
-from dphist.inference.tables.published import ResidualNoise
+from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.residuals import Measured, TableResiduals, bounded_kinds
 from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, wanted_tables
 

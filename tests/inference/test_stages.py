@@ -6,7 +6,7 @@ import pytest
 
 import dphist
 from dphist.inference.pieces import PartNoise
-from dphist.inference.tables.published import ResidualNoise, StagedNoise, noise_after
+from dphist.inference.tables.errors import ResidualNoise, StagedNoise, noise_after
 from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms.mixture import Mixture
 from dphist.model.pieces import ByValues

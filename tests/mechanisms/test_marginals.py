@@ -223,7 +223,7 @@ def test_sums_of_a_diagonal_are_not_those_of_cells_shrunk_to_independence():
         estimate: Any = run(mechanism, Histogram(domain, counts), "0.1", seed=seed)
         answers = estimate.errors.answer(boxes, np.asarray(boxes.answer(estimate.counts)))
         published += float(np.mean((answers - truth) ** 2))
-        plain += float(np.mean((estimate.errors.known.answers(boxes.low, boxes.high) - truth) ** 2))
+        plain += float(np.mean((estimate.errors.residuals.answers(boxes.low, boxes.high) - truth) ** 2))
     # Without a second look at sums it is 9.6.
     assert published < 3.0 * plain
 

@@ -8,7 +8,7 @@ import pytest
 
 import dphist
 from dphist.errors import MechanismError, QueryError
-from dphist.inference.tables.measured import centred
+from dphist.inference.tables.residuals import centred
 from dphist.mechanisms import Residuals
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide import ranges as rangeplan

@@ -68,10 +68,10 @@ from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.predictive.law import size_classes_of
 from dphist.inference.selected import SelectedNoise
+from dphist.inference.tables.errors import ResidualNoise, StagedNoise
 from dphist.inference.tables.fields import NEAR, PUBLISHED, RESIDUALS, SHRUNK, TABLES, mixture_fits
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.published import ResidualNoise, StagedNoise
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel, RakedModel
 from dphist.inference.trees import TreeNoise
 
@@ -310,7 +310,7 @@ KINDS: dict[str, Kind] = {
     ),
     "noise of parts": Kind(PartNoise, {"pieces": PIECES, "laws": _PARTS}),
     "tables": Kind(
-        TableNoise,
+        lambda tables, **rest: TableNoise(tables, **rest),
         {
             "tables": TABLES,
             "counts": COUNTS,
@@ -344,4 +344,4 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind of model by the name that files call it."""
 
-_NAMES = {kind.make: name for name, kind in KINDS.items()}
+_NAMES = {kind.make: name for name, kind in KINDS.items()} | {TableNoise: "tables"}

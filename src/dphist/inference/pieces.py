@@ -22,7 +22,7 @@ from dphist.inference.estimate import (
     shared_confidence,
 )
 from dphist.inference.intervals import Spread, joint_deviations, normal_quantile
-from dphist.inference.tables.published import LeastSquaresNoise, StagedNoise, or_bounds, some_of
+from dphist.inference.tables.errors import ResidualNoise, StagedNoise, or_bounds, some_of
 from dphist.model.pieces import Pieces
 from dphist.model.workload import Workload
 
@@ -220,7 +220,7 @@ class PartNoise(NoiseErrors):
         total = np.zeros(len(workload))
         for part, asked, inside in self.pieces.meetings(workload):
             law = self.laws[part]
-            if not isinstance(law, LeastSquaresNoise):
+            if not isinstance(law, ResidualNoise):
                 return None
             total[asked] += law.stand(inside, np.zeros(len(inside)))[0]
         return total
@@ -230,7 +230,7 @@ class PartNoise(NoiseErrors):
 
         def ask(part: int, inside: Workload, sure: float) -> Interval:
             law = self.laws[part]
-            if isinstance(law, LeastSquaresNoise):
+            if isinstance(law, ResidualNoise):
                 return law.allowed(inside, sure, guaranteed=guaranteed)
             unknown = np.full(len(inside), np.nan)
             return Interval(unknown, unknown)

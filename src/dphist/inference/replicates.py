@@ -44,14 +44,13 @@ from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.drawing import (
     draws_of_cube,
-    draws_of_residual_cube,
-    draws_of_residuals,
     draws_of_shrunk,
     draws_of_tables,
 )
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.published import ResidualNoise, TableEstimate
+from dphist.inference.tables.published import TableEstimate
+from dphist.inference.tables.residuals import Axes
 from dphist.inference.trees import TreeNoise
 from dphist.kernels.hashing import Normals
 from dphist.kernels.wavelets.standard import denominator, inverse, slots
@@ -121,9 +120,7 @@ def drawn(errors: Errors, counts: FloatArray) -> Draw:
 def _tables_apart(errors: Errors, tables: Sequence[Axes]) -> Draw:
     """Tables by least squares over what was measured, with new noise in all of it, so that they agree."""
     if isinstance(errors, ResidualNoise):
-        return draws_of_residuals(errors.residuals, tables)
-    if isinstance(errors, TableNoise):
-        return draws_of_tables(errors.tables, tables)
+        return draws_of_tables(errors.residuals, tables)
     raise _unknown(errors)
 
 
@@ -281,13 +278,8 @@ def _predictive(errors: PredictiveErrors, counts: FloatArray) -> Draw:
 
 
 @drawn.register
-def _tables(errors: TableNoise, counts: FloatArray) -> Draw:
-    cells = counts.reshape(errors.tables.shape)
-    if errors.shrunk is not None:
+def _tables(errors: ResidualNoise, counts: FloatArray) -> Draw:
+    cells = counts.reshape(errors.residuals.shape)
+    if isinstance(errors, TableNoise) and errors.shrunk is not None:
         return draws_of_shrunk(errors.shrunk, cells)
-    return draws_of_cube(errors.tables, cells)
-
-
-@drawn.register
-def _residuals(errors: ResidualNoise, counts: FloatArray) -> Draw:
-    return draws_of_residual_cube(errors.residuals, counts.reshape(errors.residuals.shape))
+    return draws_of_cube(errors.residuals, cells)

@@ -10,10 +10,10 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
+from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.fitting import agreeing
-from dphist.inference.tables.measured import Axes, subsets
-from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after, with_cube
-from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.published import TableEstimate, with_cube
+from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
 from dphist.inference.tables.shrinking import shrink_together
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel
 from dphist.mechanisms.mixture import Mixture

@@ -18,10 +18,11 @@ from dphist.inference.neighbours import denoise_field
 from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.departures import Departures, Shrunk
 from dphist.inference.tables.fitting import agreeing, rake, settle
-from dphist.inference.tables.measured import Axes, MeasuredTables
+from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.reconciling import give_way, lean
+from dphist.inference.tables.residuals import Axes
 from dphist.inference.tables.synthesis import RakedModel
 from dphist.mechanisms.options import checked
 from dphist.model.domain import Domain, Nominal
@@ -70,7 +71,7 @@ class Marginals:
     """Measure some tables of the cube, each with its share, and publish them; the cube too, if it is one of them.
 
     Tables overlap, so what each says of smaller ones is averaged by precision: least squares, residual by residual
-    (see `dphist.inference.tables.measured`), with exact variances for everything inside a measured table. Published is
+    (see `dphist.inference.tables.residuals`), with exact variances for everything inside a measured table. Published is
     the nearest without negative cells: totals are settled first and handed down, table by table, and a cube is raked
     to them (see `dphist.inference.tables.fitting`). What lies inside no measured table is what chance alone would give:
     a guess between bounds that the measured tables allow (`dphist.inference.tables.frechet`), made when it is asked.
@@ -226,7 +227,7 @@ class _Shrinking:
                 laplace=measured.kind == "laplace" and axes in measured.axes,
                 doubts=[] if every in measured.axes else None,
                 ordered=_blocked(axes, self.ordered, alone=len(every) == 2),
-                beyond=measured.residual_variance(axes),
+                beyond=1.0 / measured.precision(axes),
             )
             for axes, (values, model) in tables.items()
         }

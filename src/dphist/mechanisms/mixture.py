@@ -13,9 +13,9 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.tables.measured import Axes
-from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after, with_cube
-from dphist.inference.tables.residuals import Measured, TableResiduals
+from dphist.inference.tables.errors import ResidualNoise, noise_after
+from dphist.inference.tables.published import TableEstimate, with_cube
+from dphist.inference.tables.residuals import Axes, Measured, TableResiduals
 from dphist.mechanisms.options import Large, Most, checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
 from dphist.mechanisms.wide.chosen import ChosenPairs

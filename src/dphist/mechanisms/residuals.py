@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.downward import shrink_downward
+from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.fitting import agreeing
-from dphist.inference.tables.measured import Axes, subsets
-from dphist.inference.tables.published import ResidualNoise, TableEstimate, with_cube
-from dphist.inference.tables.residuals import Measured, TableResiduals
+from dphist.inference.tables.published import TableEstimate, with_cube
+from dphist.inference.tables.residuals import Axes, Measured, TableResiduals, subsets
 from dphist.mechanisms.options import Most, checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
 from dphist.mechanisms.wide.ranges import AxisPlan, plan_axes

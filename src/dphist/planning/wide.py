@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.protocol import Mechanism

@@ -32,7 +32,7 @@ from dphist.sources.tally import ALLOWED, Tallied
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
-    from dphist.inference.tables.measured import Axes
+    from dphist.inference.tables.residuals import Axes
     from dphist.private.ledger import Ledger
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import Axes
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.release import Release

@@ -1,6 +1,6 @@
 """How far a shrunk cube may be off: what is left to doubt once tables were moved towards what smaller ones suggest.
 
-Least squares over tables (`dphist.inference.tables.measured`) knows its noise exactly, and where only the cube itself
+Least squares over tables (`dphist.inference.tables.residuals`) knows its noise exactly, and where only the cube itself
 says anything that noise is large. What is published is better: `dphist.inference.tables.believing` keeps of a departure
 only what noise does not explain. So the error of a published sum over a box has two parts.
 
@@ -31,7 +31,8 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes, MeasuredTables
+from dphist.inference.tables.measured import MeasuredTables
+from dphist.inference.tables.residuals import Axes
 from dphist.kernels.summed_area import running_sums, sums_between
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.workload import Workload
@@ -152,16 +153,9 @@ class Shrunk:
         for inside, _ in _subsets(len(self.measured.shape), self.order):
             axes = tuple(inside)
             if axes not in self._alone or not self._worth(axes):
-                known = self.measured.residuals.get(axes)
-                plain[axes] = _LEAST / (
-                    self.measured.weight(self._cube, axes) if known is None else known.precision
-                )
+                plain[axes] = _LEAST / self.measured.precision(axes)
         beyond = {axes: (each, self._times[axes]) for axes, each in self.tables.items() if axes not in plain}
         return plain, {axes: each for axes, each in beyond.items() if axes in self._alone}
-
-    @cached_property
-    def _cube(self) -> int:
-        return self.measured.axes.index(self.measured.everything)
 
     @cached_property
     def _alone(self) -> list[Axes]:
@@ -180,9 +174,7 @@ class Shrunk:
         for inside, others in _subsets(sizes.size, self.order):
             axes = tuple(inside)
             outer = np.prod(share[:, others], axis=1) ** 2
-            known = self.measured.residuals.get(axes)
-            precision = self.measured.weight(self._cube, axes) if known is None else known.precision
-            noise = np.prod(left[:, inside], axis=1) * outer / precision
+            noise = np.prod(left[:, inside], axis=1) * outer / self.measured.precision(axes)
             if axes in self._alone:
                 each = self.tables[axes].variances(low[:, inside], high[:, inside], len(axes) - 1)
                 shrunk[axes], plain[axes] = outer * each, np.broadcast_to(noise, len(low))
@@ -216,7 +208,7 @@ class Shrunk:
         low[:, axes], high[:, axes] = boxes.low, boxes.high
         published = self.counts.reshape(self.measured.shape).sum(axis=others)
         apart = np.asarray(boxes.answer(self.measured.table(axes) - published), dtype=np.float64)
-        noise = self.measured.variances(low, high)[0]
+        noise = self.measured.spread(low, high)[0]
         exact, shrunk, plain = self._parts(low, high)
         own = shrunk[axes]
         rest = exact + sum(np.minimum(known[other] * shrunk[other], plain[other]) for other in known)

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.mixture import MixtureModel
+from dphist.inference.tables.residuals import Axes
 from dphist.kernels.hashing import GOLDEN, mixed
 from dphist.waiting import steps as steps_of
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.tables.fitting import implied
-from dphist.inference.tables.measured import Axes, subsets
-from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
 from dphist.inference.tables.shrinking import shrink_together
 
 FloatArray = NDArray[np.float64]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dphist.inference.fields import Field, Made, Place, Sink, Store, optional
 from dphist.inference.tables.departures import Departures, Shrunk
-from dphist.inference.tables.measured import Axes, MeasuredTables
+from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.mixture import MixtureModel
-from dphist.inference.tables.residuals import AxisNoise, Measured, TableResiduals
+from dphist.inference.tables.residuals import Axes, AxisNoise, Measured, TableResiduals
 from dphist.model.contrasts import Contrasts
 
 FloatArray = NDArray[np.float64]

@@ -1,11 +1,11 @@
 """Tables without negative cells that agree with each other, and a cube that has them: handed down, then raked.
 
-Least squares over measured tables (`dphist.inference.tables.measured`) is unbiased but goes below zero where counts are
-small. Cutting every cell at zero would push sums up. As on trees, what is known best is settled first and handed down:
-the total, then tables of one attribute with that total, then tables of two whose margins are those, and so on. Each is
-the nearest non-negative table with the margins above it. The cube then follows by raking (iterative proportional
-fitting, Deming and Stephan 1940): among cubes with these tables, the one nearest in entropy to where it started.
-All of it is arithmetic on released numbers.
+Least squares over measured tables is unbiased but goes below zero where counts are small. Cutting every cell at zero
+would push sums up. As on trees, what is known best is settled first and handed down: the total, then tables of one
+attribute with that total, then tables of two whose margins are those, and so on. Each is the nearest non-negative table
+with the margins above it. The cube then follows by raking (iterative proportional fitting, Deming and Stephan 1940):
+among cubes with these tables, the one nearest in entropy to where it started. All of it is arithmetic on released
+numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes, subsets
+from dphist.inference.tables.residuals import Axes, subsets
 
 FloatArray = NDArray[np.float64]
 Better = Callable[[dict[Axes, tuple[FloatArray, FloatArray]]], Mapping[Axes, FloatArray]]

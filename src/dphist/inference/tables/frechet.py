@@ -33,8 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Interval, Words, each_of
-from dphist.inference.tables.measured import Axes
-from dphist.inference.tables.residuals import bounded_kinds, bounded_on, kinds_of
+from dphist.inference.tables.residuals import Axes, bounded_kinds, bounded_on, kinds_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -18,8 +18,10 @@ from dphist.inference.estimate import CALIBRATED, Interval, Words
 from dphist.inference.intervals import Spread, normal_quantile
 from dphist.inference.predictive.errors import whole_counts
 from dphist.inference.tables.departures import Shrunk, boxes_of_all_sizes
-from dphist.inference.tables.measured import Axes, MeasuredTables
-from dphist.inference.tables.published import LeastSquaresNoise, sums_of_tables
+from dphist.inference.tables.errors import ResidualNoise
+from dphist.inference.tables.measured import MeasuredTables
+from dphist.inference.tables.published import sums_of_tables
+from dphist.inference.tables.residuals import Axes
 from dphist.kernels.summed_area import running_sums
 from dphist.model.workload import Workload
 
@@ -53,10 +55,11 @@ _SHRUNK = Words(
 
 
 @dataclass(frozen=True, eq=False)
-class TableNoise(LeastSquaresNoise):
+class TableNoise(ResidualNoise):
     """Errors of tables that were measured whole."""
 
-    tables: MeasuredTables
+    residuals: MeasuredTables
+    """The tables."""
     counts: FloatArray | None = None
     """The published cube, where its cells were shrunk and long sums of them may be biased."""
     shrunk: Shrunk | None = None
@@ -80,9 +83,9 @@ class TableNoise(LeastSquaresNoise):
         return super().words if self.shrunk is None else _SHRUNK
 
     @property
-    def known(self) -> MeasuredTables:
-        """What was measured."""
-        return self.tables
+    def tables(self) -> MeasuredTables:
+        """What was measured, as files name it."""
+        return self.residuals
 
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
         """Add up the published cells, or answer by least squares where sums of shrunk cells are not to be trusted.
@@ -111,10 +114,10 @@ class TableNoise(LeastSquaresNoise):
     def _most(self, workload: Workload) -> FloatArray:
         """What a question holds at most by the published tables of one attribute."""
         most = np.full(len(workload.low), np.inf)
-        for axis in self.tables.everything:
+        for axis in self.residuals.everything:
             if self.counts is not None:
-                others = tuple(other for other in self.tables.everything if other != axis)
-                table = self.counts.reshape(self.tables.shape).sum(axis=others)
+                others = tuple(other for other in self.residuals.everything if other != axis)
+                table = self.counts.reshape(self.residuals.shape).sum(axis=others)
             elif self.near is not None and (axis,) in self.near:
                 table = self.near[(axis,)]
             else:
@@ -166,25 +169,25 @@ class TableNoise(LeastSquaresNoise):
         """Sums of the published cells; not a number where no table holds them."""
         if self._sums is not None:
             return np.asarray(workload.answer_from(self._sums), dtype=np.float64)
-        return sums_of_tables(self.near or {}, self.tables.shape, workload.low, workload.high)
+        return sums_of_tables(self.near or {}, self.residuals.shape, workload.low, workload.high)
 
     @cached_property
     def _sums(self) -> FloatArray | None:
         """Running sums of the published cells, where cells are published."""
         if self.counts is None:
             return None
-        return np.asarray(running_sums(self.counts.reshape(self.tables.shape)), dtype=np.float64)
+        return np.asarray(running_sums(self.counts.reshape(self.residuals.shape)), dtype=np.float64)
 
     @cached_property
     def _follows(self) -> bool:
         """Whether the cube was measured, and its published cells lie within the measured ones' noise."""
         if self.follows is not None:
             return self.follows
-        every = self.tables.everything
-        if self.counts is None or every not in self.tables.axes:
+        every = self.residuals.everything
+        if self.counts is None or every not in self.residuals.axes:
             return False
-        apart = self.tables.table(every) - self.counts.reshape(self.tables.shape)
-        return float((apart * apart).mean()) < _FOLLOWING * self.tables.cell_variance(every)
+        apart = self.residuals.table(every) - self.counts.reshape(self.residuals.shape)
+        return float((apart * apart).mean()) < _FOLLOWING * self.residuals.cell_variance(every)
 
     @cached_property
     def _biased(self) -> BoolArray:
@@ -195,15 +198,15 @@ class TableNoise(LeastSquaresNoise):
         """
         if self.biased is not None:
             return self.biased
-        sizes = np.array(self.tables.shape)
+        sizes = np.array(self.residuals.shape)
         classes = math.ceil(math.log2(max(float(np.prod(sizes.astype(float))), 1.0))) + 1
         if self.counts is None and self.near is None:
             return np.zeros(classes, dtype=bool)
         ordered = None if self.shrunk is None else self.shrunk.ordered
-        boxes = boxes_of_all_sizes(self.tables.shape, _BOXES, ordered)
+        boxes = boxes_of_all_sizes(self.residuals.shape, _BOXES, ordered)
         summed, noise = self._summed(boxes), self.variance(boxes)
         known = ~np.isnan(noise) & (noise > 0.0)
-        ratio = (self.tables.answers(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
+        ratio = (self.residuals.answers(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
         if ordered is not None:
             ratio = np.minimum(ratio, _ONE_DRAW)
         kind = _magnitude(boxes.cells_in_each[known], classes)
@@ -214,9 +217,7 @@ class TableNoise(LeastSquaresNoise):
 
     def box_spread(self, low: IntArray, high: IntArray) -> Spread:
         """Give the noise in every box: not a number where it was not measured."""
-        variance, largest = self.tables.variances(low, high)
-        missing = ~self.tables.measured(low, high)
-        return Spread(np.where(missing, np.nan, variance), np.where(missing, np.nan, largest))
+        return Spread(*self.residuals.spread(low, high))
 
 
 def _mean_of_squares(apart: FloatArray) -> FloatArray:

@@ -33,7 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.tables.fitting import nearest
-from dphist.inference.tables.measured import Axes, MeasuredTables, centred
+from dphist.inference.tables.measured import MeasuredTables
+from dphist.inference.tables.residuals import Axes, centred
 
 FloatArray = NDArray[np.float64]
 

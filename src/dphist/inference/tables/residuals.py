@@ -1,17 +1,20 @@
-"""Least squares over tables of any number of columns: residual by residual, without ever writing out their product.
+"""Least squares over tables of few attributes of any number of columns: residual by residual, in closed form.
 
-The algebra is that of `dphist.inference.tables.measured`: taking the means out attribute by attribute splits a table
-into *residuals*, one for each subset S of its attributes, which noise of one variance a cell falls on independently.
-Here what was measured may be a table, a table asked by difference along axes of two values, or a residual by itself;
-each says something of some residuals, with a known precision (one over the variance):
+A table sums a cube over all attributes but a few. Tables that were measured with independent noise overlap: each says
+something of every smaller table inside it. Taking the means out attribute by attribute splits a table into *residuals*
+(main effects and interactions in the analysis of variance), one for each subset S of its attributes. The true residual
+of S is the same whichever table it is read from, and noise of one variance a cell falls on different residuals
+independently, since they are orthogonal. So weighted least squares over all that was measured is an average for each
+residual by itself. What was measured may be a table, a table asked by difference along axes of two values, or a
+residual by itself; each says something of some residuals, with a known precision (one over the variance):
 
     a table of the attributes A with differences along D speaks of every S with D ⊆ S ⊆ A, with precision
         2^|D| ÷ (variance · Π over A∖S of n);
     a residual of A, in units of its table, speaks of A alone, with precision 1 ÷ variance.
 
-Averaged by precision these are least squares. A table B whose residuals were all measured is *covered*: it is
-Σ over S ⊆ B of R_S ÷ Π over B∖S of n, unbiased, and the variance of any box inside it is known exactly. Only subsets of
-the attributes that a question bounds are looked at, so nothing here grows with the number of columns.
+A table B whose residuals were all measured is *covered*: it is Σ over S ⊆ B of R_S ÷ Π over B∖S of n, unbiased, and the
+variance of any box inside it is known exactly. What is not covered was not measured. Only subsets of the attributes
+that a question bounds are looked at, so nothing here grows with the number of columns. Nothing here reads a count.
 
 Along an axis with a *tree* (`AxisNoise`) contrasts of its nodes were measured instead of values, each with a variance
 of its own: then the residual's noise along that axis is Σ over nodes of v · u uᵀ, u the unit contrast, in place of one
@@ -22,19 +25,23 @@ whatever speaks of a residual asks the same contrasts along such an axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes, centred, subsets
+from dphist.kernels.hashing import Normals
+from dphist.kernels.summed_area import running_sums, sums_between
 from dphist.model.contrasts import Contrasts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+Axes = tuple[int, ...]
 
 # Intervals that meet a tree at a time.
 _INTERVALS = 4096
@@ -87,13 +94,15 @@ class AxisNoise:
 
     def meets(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
         """What intervals pick up: the variance, and the largest weight of one draw."""
-        squares, heaviest = np.empty(len(low)), np.empty(len(low))
-        for begin in range(0, len(low), _INTERVALS):
+        # Cells of a table have few intervals on an axis: each is met once.
+        pairs, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+        squares, heaviest = np.empty(len(pairs)), np.empty(len(pairs))
+        for begin in range(0, len(pairs), _INTERVALS):
             here = slice(begin, begin + _INTERVALS)
-            found = self.tree.meets(low[here], high[here])
+            found = self.tree.meets(pairs[here, 0], pairs[here, 1])
             squares[here] = found**2 @ self._variance
             heaviest[here] = (np.abs(found) * self._heavy).max(axis=1)
-        return squares, heaviest
+        return squares[which.reshape(-1)], heaviest[which.reshape(-1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +139,8 @@ class TableResiduals:
         self.shape = tuple(shape)
         self.trees = dict(trees or {})
         self.measured = tuple(measured)
+        self._sums: dict[Axes, FloatArray] = {}
+        # Averaged before it is centred, which is linear: one centring a residual is enough.
         summed: dict[Axes, FloatArray] = {}
         precision: dict[Axes, float] = {}
         heaviest: dict[Axes, float] = {}
@@ -156,14 +167,43 @@ class TableResiduals:
 
     def _part(self, each: Measured, subset: Axes) -> FloatArray:
         """What one measurement says of a residual, before it is centred."""
-        others = tuple(place for place, axis in enumerate(each.axes) if axis not in subset)
-        part = np.asarray(each.values.sum(axis=others), dtype=np.float64)
+        part = sum_to(each.values, each.axes, subset)
         for place, axis in enumerate(subset):
             if axis in self.trees:
                 part = self.trees[axis].tree.back(part, place)
             elif axis in each.differences:
                 part = np.concatenate([part, -part], axis=place) / 2.0
         return part
+
+    def again(self, normals: Normals) -> TableResiduals:
+        """The same measured again, at what was measured: new normal noise in every residual, of the same variance."""
+        found = copy(self)
+        found.residuals = {
+            axes: replace(each, values=each.values + self._noise(axes, normals))
+            for axes, each in self.residuals.items()
+        }
+        return found
+
+    def _noise(self, axes: Axes, normals: Normals) -> FloatArray:
+        """The noise of a residual: of each contrast by itself along axes with a tree, without means along others."""
+        sizes = [self.trees[a].tree.start.size if a in self.trees else self.shape[a] for a in axes]
+        noise = normals(math.prod(sizes)).reshape(sizes) / math.sqrt(self.residuals[axes].precision)
+        for place, axis in enumerate(axes):
+            if axis in self.trees:
+                asked = self.trees[axis]
+                each = np.sqrt(asked.noise[asked.tree.depth])
+                noise *= each.reshape([-1 if other == place else 1 for other in range(len(axes))])
+                noise = asked.tree.back(noise, place)
+        return centred(noise)
+
+    @property
+    def everything(self) -> Axes:
+        """All attributes."""
+        return tuple(range(len(self.shape)))
+
+    def cells_in(self, axes: Sequence[int]) -> int:
+        """How many cells a table of these attributes has."""
+        return math.prod(self.shape[axis] for axis in axes)
 
     def kept(self, axes: Sequence[int]) -> Axes:
         """The attributes that matter: one of a single value says nothing."""
@@ -179,15 +219,29 @@ class TableResiduals:
         """The covered tables of some of these attributes."""
         return [subset for subset in self.residuals if set(subset) <= set(axes) and self.covers(subset)]
 
+    def precision(self, axes: Axes) -> float:
+        """Of a residual that was measured: one over the variance of a cell."""
+        return self.residuals[axes].precision
+
     def table(self, axes: Sequence[int]) -> FloatArray:
-        """Give a covered table by least squares, its axes ascending."""
-        kept = tuple(sorted(axes))
-        whole = np.zeros([self.shape[axis] for axis in kept])
-        for subset in subsets(self.kept(kept)):
-            shape = [self.shape[axis] if axis in subset else 1 for axis in kept]
-            spread = math.prod(self.shape[axis] for axis in kept if axis not in subset)
-            whole = whole + self.residuals[subset].values.reshape(shape) / spread
+        """Give a table by least squares, its axes ascending; residuals that were not measured count as zero."""
+        return self._added(tuple(sorted(axes)), {})
+
+    def _added(self, axes: Axes, instead: Mapping[Axes, FloatArray]) -> FloatArray:
+        """Residuals added up to a table; ``instead`` has other values for some of them."""
+        whole = np.zeros([self.shape[axis] for axis in axes])
+        kept = self.kept(axes)
+        few = subsets(kept) if 1 << len(kept) <= len(self.residuals) else self.residuals
+        for subset in few:
+            if subset in self.residuals and set(subset) <= set(kept):
+                values = instead[subset] if subset in instead else self.residuals[subset].values
+                whole += spread_out(values, subset, axes, self.shape)
         return whole
+
+    def projected(self, cells: FloatArray) -> FloatArray:
+        """What a cube has of the residuals that were measured."""
+        own = {axes: centred(sum_to(cells, self.everything, axes)) for axes in self.residuals}
+        return self._added(self.everything, own)
 
     def cell_variance(self, axes: Sequence[int]) -> float:
         """The variance of one cell of a covered table; their mean, where a tree makes them differ."""
@@ -196,30 +250,17 @@ class TableResiduals:
             return float(self.cell_spread(kept)[0].mean())
         return sum(
             math.prod(1.0 - 1.0 / self.shape[axis] for axis in subset)
-            / math.prod(self.shape[axis] for axis in kept if axis not in subset) ** 2
+            / self.cells_in([axis for axis in kept if axis not in subset]) ** 2
             / self.residuals[subset].precision
             for subset in subsets(kept)
         )
 
     def cell_spread(self, axes: Axes) -> tuple[FloatArray, FloatArray]:
         """The variance of every cell of a covered table, and the heaviest draw in it, as `spread` has them."""
-        total = np.zeros([self.shape[axis] for axis in axes])
-        heavy = np.zeros_like(total)
-        whole = {
-            axis: self._meets(axis, np.arange(self.shape[axis]), np.arange(1, self.shape[axis] + 1))
-            for axis in axes
-        }
-        for subset in subsets(self.kept(axes)):
-            parts = [whole[axis] for axis in axes]
-            inside = [axis in subset for axis in axes]
-            residual = self.residuals[subset]
-            squares = [
-                left if here else share**2 for (share, left, _), here in zip(parts, inside, strict=True)
-            ]
-            sides = [side if here else share for (share, _, side), here in zip(parts, inside, strict=True)]
-            total += reduce(np.multiply.outer, squares, np.ones(())) / residual.precision
-            heavy += reduce(np.multiply.outer, sides, np.ones(())) * residual.heaviest
-        return total, np.minimum(heavy, np.sqrt(total / 2.0))
+        sides = [self.shape[axis] for axis in axes]
+        cells = np.stack(np.unravel_index(np.arange(math.prod(sides)), sides), axis=1)
+        variance, largest = self._spread(axes, cells, cells + 1)
+        return variance.reshape(sides), largest.reshape(sides)
 
     def _meets(self, axis: int, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of intervals on an axis: their share of it, the squares left without the mean, the largest weight left."""
@@ -232,12 +273,13 @@ class TableResiduals:
 
     def answers(self, low: IntArray, high: IntArray) -> FloatArray:
         """Sum every box by least squares; not a number where a box was not measured."""
-        from dphist.kernels.summed_area import box_sums
-
         out = np.full(len(low), np.nan)
         for axes, here in bounded_kinds(self.shape, low, high):
             if self.covers(axes):
-                out[here] = box_sums(self._table(axes), low[here][:, axes], high[here][:, axes])
+                if axes not in self._sums:
+                    # Kept: a release is asked again and again.
+                    self._sums[axes] = running_sums(self.table(axes))
+                out[here] = sums_between(self._sums[axes], low[here][:, axes], high[here][:, axes])
         return out
 
     def spread(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -251,34 +293,48 @@ class TableResiduals:
         """
         variance, largest = np.full(len(low), np.nan), np.full(len(low), np.nan)
         for axes, here in bounded_kinds(self.shape, low, high):
-            if not self.covers(axes):
-                continue
-            parts = [self._meets(axis, low[here, axis], high[here, axis]) for axis in axes]
-            share, left, sides = (
-                np.stack(each, axis=1) if axes else np.zeros((len(here), 0))
-                for each in (zip(*parts, strict=True) if axes else ((), (), ()))
-            )
-            total, heavy = np.zeros(len(here)), np.zeros(len(here))
-            for subset in subsets(self.kept(axes)):
-                inside = np.array([axis in subset for axis in axes], dtype=bool)
-                outer = np.prod(share[:, ~inside], axis=1)
-                residual = self.residuals[subset]
-                total += np.prod(left[:, inside], axis=1) * outer**2 / residual.precision
-                heavy += np.prod(sides[:, inside], axis=1) * outer * residual.heaviest
-            variance[here] = total
-            # One draw cannot carry more than the whole variance, whatever the bound says.
-            largest[here] = np.minimum(heavy, np.sqrt(total / 2.0))
+            if self.covers(axes):
+                variance[here], largest[here] = self._spread(axes, low[here][:, axes], high[here][:, axes])
         return variance, largest
 
-    def _table(self, axes: Axes) -> FloatArray:
-        """A table that is kept: a release is asked again and again."""
-        if axes not in self._tables:
-            self._tables[axes] = self.table(axes)
-        return self._tables[axes]
+    def _spread(self, axes: Axes, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The same of boxes on the attributes of a covered table."""
+        parts = [self._meets(axis, low[:, place], high[:, place]) for place, axis in enumerate(axes)]
+        variance, heavy = np.zeros(len(low)), np.zeros(len(low))
+        for subset in subsets(self.kept(axes)):
+            squares, sides = np.ones(len(low)), np.ones(len(low))
+            for axis, (share, left, side) in zip(axes, parts, strict=True):
+                squares *= left if axis in subset else share**2
+                sides *= side if axis in subset else share
+            variance += squares / self.residuals[subset].precision
+            heavy += sides * self.residuals[subset].heaviest
+        # One draw cannot carry more than the whole variance, whatever the bound says.
+        return variance, np.minimum(heavy, np.sqrt(variance / 2.0))
 
-    @cached_property
-    def _tables(self) -> dict[Axes, FloatArray]:
-        return {}
+
+def subsets(axes: Axes) -> Iterator[Axes]:
+    """Every subset of some attributes, the empty one first."""
+    for order in range(len(axes) + 1):
+        yield from combinations(axes, order)
+
+
+def centred(values: FloatArray) -> FloatArray:
+    """Take the mean out along every axis."""
+    for axis in range(values.ndim):
+        values = values - values.mean(axis=axis, keepdims=True)
+    return values
+
+
+def sum_to(values: FloatArray, axes: Axes, kept: Axes) -> FloatArray:
+    """Sum a table of some attributes to those that are kept."""
+    others = tuple(place for place, axis in enumerate(axes) if axis not in kept)
+    return np.asarray(values.sum(axis=others), dtype=np.float64)
+
+
+def spread_out(values: FloatArray, axes: Axes, over: Axes, shape: Sequence[int]) -> FloatArray:
+    """A table's cells, each spread evenly over the values of further attributes, in a shape that fits theirs."""
+    others = math.prod(shape[axis] for axis in over if axis not in axes)
+    return values.reshape([shape[axis] if axis in axes else 1 for axis in over]) / others
 
 
 def bounded_kinds(shape: Sequence[int], low: IntArray, high: IntArray) -> list[tuple[Axes, IntArray]]:

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
 from dphist.inference.tables.believing import bounds
-from dphist.inference.tables.measured import Axes, centred
-from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.residuals import Axes, TableResiduals, centred
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

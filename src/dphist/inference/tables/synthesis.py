@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from dphist.errors import QueryError
 from dphist.inference.tables.fitting import rake
-from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.mixture import MixtureModel
-from dphist.inference.tables.residuals import bounded_kinds
+from dphist.inference.tables.residuals import Axes, bounded_kinds
 from dphist.kernels.hashing import GOLDEN, mixed
 from dphist.kernels.summed_area import box_sums, running_sums, sums_between
 

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.trees.planning import CONSTANTS, asked_ranges
 from dphist.model.domain import Domain
 from dphist.model.workload import Kind, Workload

@@ -2,7 +2,7 @@
 
 Three families can measure a cube of several attributes: every cell by itself, a tree of boxes, and tables of few
 attributes with the cube among them. All are weighted least squares, so the expected squared error of any box is known
-before anything is measured: for tables it is a sum over residuals (`dphist.inference.tables.measured`), for trees one
+before anything is measured: for tables it is a sum over residuals (`dphist.inference.tables.residuals`), for trees one
 over levels (`dphist.mechanisms.trees.shares`). Shares are searched for as if noise were continuous; what they leave is
 reckoned with the whole numbers that are drawn, which at a large budget are mostly 0. What is not there need not be
 measured: with a noisy total at hand, a residual of few records is reckoned with the smaller of its noise and of what it
@@ -23,7 +23,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes, subsets
+from dphist.inference.tables.residuals import Axes, subsets
 from dphist.kernels.trees.shares import best_shares
 from dphist.mechanisms.choosing.asked import Asked
 from dphist.mechanisms.choosing.sharing import Sharing, mixed

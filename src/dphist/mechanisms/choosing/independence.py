@@ -25,7 +25,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.pilot import PilotAnswer
 from dphist.mechanisms.marginals import Marginals

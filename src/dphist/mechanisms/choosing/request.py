@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.words import BLOCKS, TABLES, UNTOLD, beside

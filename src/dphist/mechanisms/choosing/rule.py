@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.choosing import pointmasses
 from dphist.mechanisms.choosing.asked import in_words
 from dphist.mechanisms.choosing.forecast import Known

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import Axes
 
 # Most cells of a block: of two values six columns are best, of three and four four of them.
 _MOST = (8, 16, 32, 64, 128, 256)

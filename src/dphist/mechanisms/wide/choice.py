@@ -15,8 +15,8 @@ from itertools import combinations
 
 import numpy as np
 
-from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.published import TableEstimate
+from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.choosing.pilot import PilotQuery
 from dphist.mechanisms.choosing.words import misplaced
 from dphist.mechanisms.mixture import Mixture, counted

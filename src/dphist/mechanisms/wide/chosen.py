@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import nonnegative
 from dphist.inference.tables.columns import believed
 from dphist.inference.tables.descent import NoisyTable
-from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.mixture import MixtureModel
-from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
-from dphist.inference.tables.residuals import Measured, TableResiduals
+from dphist.inference.tables.published import TableEstimate
+from dphist.inference.tables.residuals import Axes, Measured, TableResiduals
 from dphist.inference.tables.shrinking import merge_values, shares_within, shrink
 from dphist.mechanisms.wide.fit import fit_model, publish_near
 from dphist.mechanisms.wide.plan import Kinds, pair_weights

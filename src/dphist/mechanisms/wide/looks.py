@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.measured import Axes, centred
-from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.residuals import Axes, TableResiduals, centred
 from dphist.inference.tables.shrinking import departures
 from dphist.mechanisms.wide.noise import cut
 from dphist.mechanisms.wide.outlook import SAMPLING, UNEVEN, UNSURE, Outlook

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes, subsets
-from dphist.inference.tables.residuals import speaks
+from dphist.inference.tables.residuals import Axes, speaks, subsets
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals
 from dphist.model.law import NoiseLaw
 

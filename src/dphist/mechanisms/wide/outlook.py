@@ -33,8 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.measured import Axes, centred
-from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.residuals import Axes, TableResiduals, centred
 from dphist.mechanisms.wide.noise import cut, planned_variances
 from dphist.mechanisms.wide.plan import Kinds, pair_weights
 from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles

@@ -33,8 +33,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes, subsets
-from dphist.inference.tables.residuals import speaks
+from dphist.inference.tables.residuals import Axes, speaks, subsets
 from dphist.mechanisms.wide.blocks import coverings
 from dphist.mechanisms.wide.ranges import AxisPlan
 

@@ -19,8 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.measured import Axes
-from dphist.inference.tables.residuals import Measured
+from dphist.inference.tables.residuals import Axes, Measured
 from dphist.model.law import NoiseLaw
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords

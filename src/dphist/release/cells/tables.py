@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dphist.errors import QueryError, TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate
-from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.published import TableEstimate, sums_of_tables
+from dphist.inference.tables.residuals import Axes
 from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload

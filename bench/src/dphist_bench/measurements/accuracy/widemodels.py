@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.published import TableEstimate
+from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.model.budget import Budget
