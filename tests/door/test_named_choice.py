@@ -44,7 +44,7 @@ def otherwise(monkeypatch):
         )
         # Which of the two a table gets is another matter: the one that it did not get asks otherwise.
         monkeypatch.setattr(choice, "publish_tables", lambda data: ("", None, *_swapped(data)))
-        monkeypatch.setattr(mixture, "look", lambda *_, **__: Fraction(1, 3))
+        monkeypatch.setattr(Outlook, "look", lambda *_: Fraction(1, 3))
         monkeypatch.setattr(Outlook, "losses", lambda *_: (0.0, 1.0))
         monkeypatch.setattr(mixture, "COUNT_SHARE", {"laplace": Fraction(1, 2), "gaussian": Fraction(1, 2)})
 

@@ -4,14 +4,16 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+import dphist
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.columns import believed
 from dphist.inference.tables.residuals import Measured, TableResiduals
-from dphist.inference.tables.shrinking import shrink_together
-from dphist.mechanisms.wide.outlook import Outlook, ring
+from dphist.inference.tables.shrinking import shrink_column, shrink_together
+from dphist.mechanisms import Mixture
+from dphist.mechanisms.wide.outlook import Outlook
 from dphist.mechanisms.wide.singles import plan_singles
 from dphist.model.law import NoiseLaw
 
@@ -36,12 +38,12 @@ def test_noise_of_the_total_is_no_error_of_shares():
     assert (float(whole[0]), float(low[0])) == pytest.approx((0.75, 0.5), rel=0.05)
 
 
-def test_nothing_is_looked_at_where_nothing_would_be_done_otherwise():
-    sure = outlook(10, total=10**8)
-    assert sure.trial(ring(15)) == (0, sure.losses().min())
-    unsure = outlook(2, noise=Fraction(3_000))
-    assert unsure.trial(ring(15))[0] > 0
-    assert outlook(2, kind="laplace", noise=Fraction(40)).trial(ring(15))[0] == 0
+def test_looks_are_small_and_none_is_taken_where_nothing_would_be_done_otherwise():
+    unsure = outlook(2, total=3_000, kind="laplace", noise=Fraction(1))
+    assert 0 < unsure.look() <= Fraction(1, 64)
+    assert outlook(10, total=10**8).look() == 0
+    assert unsure.seen(0.4, 0.005).look() == 0
+    assert unsure.strongest == 10
 
 
 def test_what_is_seen_moves_the_expectation():
@@ -52,27 +54,30 @@ def test_what_is_seen_moves_the_expectation():
     assert weak.likely.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("dependent", [False, True])
-def test_a_trial_tells_uneven_independent_columns_from_dependent_ones(dependent):
-    """Uneven columns have an interaction on the scale of counts even if they are independent."""
-    total, columns = 50_000, 15
-    before = outlook(2, columns, total, noise=Fraction(3_000))
-    draw = np.random.default_rng(1)
-    measured = [Measured((), np.array(float(total)), 10.0, 0.0, residual=True)]
-    share = draw.uniform(0.1, 0.4, columns)
-    for axis in range(columns):
-        half = total * (share[axis] - 0.5)
-        noisy = np.array([half, -half]) + draw.normal(0, 100)
-        measured.append(Measured((axis,), noisy, 1e4, 0.0, residual=True))
-    for a, b in ring(columns):
-        table = total * np.outer([share[a], 1 - share[a]], [share[b], 1 - share[b]])
-        table += dependent * 0.02 * total * np.array([[1, -1], [-1, 1]])
-        even = table - table.mean(axis=0) - table.mean(axis=1)[:, None] + table.mean()
-        noise = draw.normal(0, 100) * np.array([[1, -1], [-1, 1]])
-        measured.append(Measured((a, b), even + noise, 4e4, 0.0, residual=True))
-    after = before.tried(TableResiduals((2,) * columns, measured), ring(columns))
-    together, apart = after.losses()
-    assert (together < apart) == dependent
+def test_few_pairs_that_depend_are_seen():
+    """A tenth of the pairs at 0.08, the noise of a look 0.02."""
+    before = outlook(2, 17, total=3_000, kind="laplace", noise=Fraction(1))
+    few, nothing = before.seen(0.08, 0.02), before.seen(0.0, 0.005)
+    assert few.losses()[0] < few.losses()[1]
+    assert nothing.losses()[1] < nothing.losses()[0]
+
+
+@pytest.mark.parametrize(("alike", "way"), [(0.0, "apart"), (0.6, "together")])
+def test_a_release_names_its_look_and_replays_it(alike, way, tmp_path):
+    """Fifteen answers, each like its neighbour in some of the records and by itself in the others."""
+    draw = np.random.default_rng(5)
+    held = draw.random((3_000, 15)) < 0.4
+    for place in range(1, 15):
+        held[:, place] = np.where(draw.random(3_000) < alike, held[:, place - 1], held[:, place])
+    domain = dphist.Domain([dphist.Nominal(f"q{place}", ["no", "yes"]) for place in range(15)])
+    people = pd.DataFrame(np.where(held, "yes", "no"), columns=list(domain.names))
+    release = dphist.publish(people, domain, epsilon=1, mechanism=Mixture(classes=6, steps=20))
+    course = release.mechanism.course
+    assert course.look > 0
+    assert course.way == way
+    assert [entry.question["ask"] for entry in release.transcript][:2] == ["TableTotals", "TopDependence"]
+    release.save(tmp_path / "wide.parquet")
+    dphist.load(tmp_path / "wide.parquet").verify()
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
@@ -95,12 +100,8 @@ def test_columns_of_two_values_are_asked_by_difference_and_known_better(kind):
     assert wide[1] > 2 * wide[0] > 0.0
 
 
-def test_shares_and_rings_are_what_they_say():
+def test_shares_of_single_columns_fit_a_right():
     assert sum(plan_singles(NoiseLaw("laplace", Fraction(1)), (2, 50, 7)).shares) <= 1
-    for columns in (2, 3, 4, 9, 40):
-        pairs = ring(columns)
-        seen = np.bincount(np.array(pairs).reshape(-1), minlength=columns)
-        assert (seen == (2 if columns > 2 else 1)).all()
 
 
 @pytest.mark.parametrize("noise", [0.01, 1.0, 3.0])
@@ -111,7 +112,7 @@ def test_a_column_is_believed_to_be_nearer_to_the_truth(noise):
         true = 1_000 * draw.dirichlet(np.full(40, 1.0))
         noisy = true + draw.normal(0, noise * 25, 40)
         for place, found in enumerate(
-            (believed(noisy, (noise * 25) ** 2, 1_000.0), nonnegative(noisy, 1_000.0))
+            (shrink_column(noisy, (noise * 25) ** 2, 1_000.0), nonnegative(noisy, 1_000.0))
         ):
             assert found.min() >= 0
             assert found.sum() == pytest.approx(1_000)

@@ -13,24 +13,21 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.tables.errors import ResidualNoise, noise_after
+from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.published import TableEstimate, with_cube
-from dphist.inference.tables.residuals import Axes, Measured, TableResiduals
+from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.options import Large, Most, checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
 from dphist.mechanisms.wide.chosen import ChosenPairs
 from dphist.mechanisms.wide.fit import fit_together
-from dphist.mechanisms.wide.looks import goes_on, look, part, seen, strongest
-from dphist.mechanisms.wide.outlook import Outlook, ring
+from dphist.mechanisms.wide.outlook import Outlook
 from dphist.mechanisms.wide.plan import wanted_tables
-from dphist.mechanisms.wide.singles import plan_singles
 from dphist.mechanisms.wide.strength import COUNT_SHARE, Strength
 from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
-from dphist.private.queries.dependence import Dependence, TopDependence
-from dphist.private.queries.tables import Residuals as ResidualQuery
+from dphist.private.queries.dependence import TopDependence
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 
@@ -44,12 +41,8 @@ class Course:
 
     Args:
         count: The share of the right that counted the records.
-        look: The share of what was left then that a look at dependence cost; 0 for none.
-        trial: The share of what was left then that trying out some pairs cost; 0 for none.
+        look: The share of what was left then that a look at the most dependent pairs cost; 0 for none.
         way: Whether all wanted tables were measured "together" then, or single columns and perhaps pairs "apart".
-        again: The share of what was left then that a second look cost; 0 for none.
-        top: How many of the most dependent pairs the look was at; 0 for all.
-        part: Whether a trial was a part of everything, after which "apart" is single columns alone.
 
     Example:
         >>> Course(count="1/400", way="apart").look
@@ -58,14 +51,10 @@ class Course:
 
     count: Fraction
     look: Fraction = Fraction(0)
-    trial: Fraction = Fraction(0)
     way: Literal["together", "apart"] = "together"
-    again: Fraction = Fraction(0)
-    top: Large = 0
-    part: bool = False
 
     def __post_init__(self) -> None:
-        if not (0 < self.count < 1 and all(0 <= each < 1 for each in (self.look, self.again, self.trial))):
+        if not (0 < self.count < 1 and 0 <= self.look < 1):
             raise MechanismError("course: shares must lie between 0 and 1")
 
 
@@ -135,7 +124,7 @@ class Mixture:
         wanted = wanted_tables(shape, [*asked, *every])
         pairs = sorted({pair for axes in wanted for pair in combinations(axes, 2)})
         if not pairs:
-            return self._planned(data, asked, wanted, None)
+            return self._planned(data, asked, wanted)
         share = None if self.course is None else self.course.count
         rest, outlook = counted(data, self.tables, self.ways, share)
         return self.after_count(rest, outlook)
@@ -150,66 +139,33 @@ class Mixture:
         Returns:
             The tables, with their errors and the model.
         """
-        shape, wanted, pairs = outlook.shape, outlook.wanted, list(outlook.pairs)
         asked = [tuple(sorted(set(axes))) for axes in announced(rest, self.tables, self.ways)]
-        course = self.course or Course(
-            count=COUNT_SHARE[outlook.law.kind], look=look(outlook), top=strongest(pairs)
-        )
+        course = self.course or Course(count=COUNT_SHARE[outlook.law.kind], look=outlook.look())
         if course.look:
             looking, rest = rest.split(course.look, 1 - course.look)
-            outlook = _look(looking, outlook, course.top)
-            if self.course is None:
-                course = replace(course, again=look(outlook, again=True))
-        if course.again:
-            looking, rest = rest.split(course.again, 1 - course.again)
-            outlook = _look(looking, outlook, course.top)
-        some = [pair for pair in ring(len(shape)) if pair in set(pairs)] or pairs[: len(shape)]
+            top = outlook.strongest
+            seen = looking.measure(TopDependence(outlook.pairs, top))
+            unit = 2.0 * outlook.total * top
+            doubt = math.sqrt(float(np.max(seen.variance))) / unit
+            outlook = outlook.seen(float(seen.values[0]) / unit, doubt)
         if self.course is None:
-            (trial, lost), (most, least) = outlook.trial(some), part(outlook)
-            course = replace(course, part=least < lost, trial=most if least < lost else trial)
-        kinds = () if self.tables else announced_kinds(rest)
-        before = None
-        if course.trial:
-            trying, rest = rest.split(course.trial, 1 - course.trial)
-            if course.part:
-                before = measure_residuals(trying, wanted, kinds=kinds)
-            else:
-                before = _try(trying, some)
-                outlook = outlook.tried(before, some)
-        if self.course is None:
-            if before is not None and course.part:
-                together = goes_on(outlook, before, float(course.trial))
-            else:
-                losses = outlook.losses()
-                together = bool(losses[0] <= losses[1])
-            course = replace(course, way="together" if together else "apart")
+            together, apart = outlook.losses()
+            course = replace(course, way="together" if together <= apart else "apart")
         if course.way == "together":
-            found = self._planned(rest, asked, wanted, before)
-        elif before is not None and course.part:
-            singles = plan_singles(rest.law(), shape).measure(rest)
-            note = (
-                f"{_tables(len(wanted))} measured together with a part of the budget, which showed little beyond "
-                "single attributes: these had the rest; and a mixture of products fitted to all"
-            )
-            errors = noise_after(ResidualNoise(before), TableResiduals(shape, singles))
-            found = self.together(errors, asked, note)
+            found = self._planned(rest, asked, outlook.wanted)
         else:
+            kinds = () if self.tables else announced_kinds(rest)
+            pairs = list(outlook.pairs)
             chosen = ChosenPairs(asked, pairs, self.classes, self.steps, kinds, self.long)
-            found = chosen.estimate(rest, Strength(rest.law(), outlook.total), before)
+            found = chosen.estimate(rest, Strength(rest.law(), outlook.total))
         return replace(found, made_by=replace(self, course=course))
 
-    def _planned(
-        self,
-        data: PrivateRecords,
-        asked: Sequence[Axes],
-        wanted: Sequence[Axes],
-        before: TableResiduals | None,
-    ) -> TableEstimate:
+    def _planned(self, data: PrivateRecords, asked: Sequence[Axes], wanted: Sequence[Axes]) -> TableEstimate:
         """Measure all wanted tables at once."""
         kinds = () if self.tables else announced_kinds(data)
-        known = None if before is None else ResidualNoise(before)
-        errors = noise_after(known, measure_residuals(data, wanted, kinds=kinds))
-        note = f"{_tables(len(wanted))} measured together, and a mixture of products fitted to them"
+        errors = ResidualNoise(measure_residuals(data, wanted, kinds=kinds))
+        were = "was" if len(wanted) == 1 else "were"
+        note = f"{so_many(len(wanted), 'table')} {were} measured together, and a mixture of products fitted to them"
         return self.together(errors, asked, note)
 
     def together(self, errors: ResidualNoise, asked: Sequence[Axes], note: str) -> TableEstimate:
@@ -252,33 +208,3 @@ def counted(
     likely = max(float(count.values[0]), doubt / 2.0)
     kinds = () if tables else announced_kinds(data)
     return rest, Outlook(law, shape, wanted, tuple(pairs), kinds=kinds).counted(likely)
-
-
-def _tables(number: int) -> str:
-    return f"{so_many(number, 'table')} {'was' if number == 1 else 'were'}"
-
-
-def _look(data: PrivateRecords, outlook: Outlook, top: int) -> Outlook:
-    """Ask how far pairs are from independence, the strongest of them or all, and what to expect then."""
-    query = TopDependence(outlook.pairs, top) if top else Dependence(outlook.pairs)
-    asked = data.measure(query)
-    unit = 2.0 * outlook.total * (top or len(outlook.pairs))
-    doubt = math.sqrt(float(np.max(asked.variance))) / unit
-    return (seen if top else Outlook.seen)(outlook, float(asked.values[0]) / unit, doubt)
-
-
-def _try(data: PrivateRecords, pairs: Sequence[Axes]) -> TableResiduals:
-    """Measure the residuals of some pairs and of single columns: what they show tells whether all are worth it."""
-    shape = data.shape
-    ones = tuple((axis,) for axis, size in enumerate(shape) if size > 1)
-    tables: tuple[Axes, ...] = ((), *ones, *pairs)
-    noisy = data.measure(ResidualQuery(tables, (Fraction(1, len(tables)),) * len(tables)))
-    variance, found, begin = np.asarray(noisy.law.variance), [], 0
-    for axes in tables:
-        sides = [shape[axis] for axis in axes]
-        cells = math.prod(sides)
-        values = noisy.values[begin : begin + cells].astype(np.float64).reshape(sides)
-        # In units of the table: its residual was multiplied by the number of its cells.
-        found.append(Measured(axes, values / cells, float(variance[begin]) / cells**2, 0.0, residual=True))
-        begin += cells
-    return TableResiduals(shape, found)

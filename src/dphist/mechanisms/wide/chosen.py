@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.columns import believed
 from dphist.inference.tables.descent import NoisyTable
 from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes, Measured, TableResiduals
-from dphist.inference.tables.shrinking import merge_values, shares_within, shrink
+from dphist.inference.tables.shrinking import merge_values, shares_within, shrink, shrink_column
 from dphist.mechanisms.wide.fit import fit_model, publish_near
 from dphist.mechanisms.wide.plan import Kinds, pair_weights
 from dphist.mechanisms.wide.singles import plan_singles
@@ -70,15 +69,13 @@ class ChosenPairs:
     kinds: Kinds = ()
     long: int = 0
 
-    def estimate(
-        self, data: PrivateRecords, strength: Strength, before: TableResiduals | None = None
-    ) -> TableEstimate:
-        """Use the right up; ``before`` is what was measured of the same records already."""
+    def estimate(self, data: PrivateRecords, strength: Strength) -> TableEstimate:
+        """Use the right up."""
         pairs = self.pairs
         shape, columns = data.shape, len(data.shape)
         plan = plan_singles(data.law(), shape)
         if too_weak(strength):
-            return self._singles(_after(before, shape, plan.measure(data)))
+            return self._singles(ResidualNoise(TableResiduals(shape, plan.measure(data))))
         one, look, rest = data.split(strength.singles, DISTANCE_SHARE, 1 - strength.singles - DISTANCE_SHARE)
         singles = plan.measure(one)
         known = TableResiduals(shape, singles)
@@ -117,7 +114,7 @@ class ChosenPairs:
             # If there was no pair to look at, that share is spent on single attributes as well.
             rights = [rest] if open_pairs else [look, rest]
             more = [table for right in rights for table in plan.measure(right)]
-            return self._singles(noise_after(_after(before, shape, singles), TableResiduals(shape, more)))
+            return self._singles(noise_after(ResidualNoise(known), TableResiduals(shape, more)))
         measured = [_merged(table, groups) for table in first]
         model, rounds = self._rounds(rest.merge(groups), open_pairs, picks, measured, start, total)
         chosen = [table for tables in rounds for table in tables]
@@ -132,7 +129,7 @@ class ChosenPairs:
             near_coarse = shrink(table.values, table.variance, total * model.table(table.axes))
             near[table.axes] = near_coarse[np.ix_(groups[a], groups[b])] * np.outer(within[a], within[b])
         # Intervals hold where cells were measured as they are published: single attributes, pairs that were not merged.
-        errors = _after(before, shape, singles)
+        errors = ResidualNoise(known)
         for tables in rounds:
             whole = [table for table in tables if all(coarse[axis] == shape[axis] for axis in table.axes)]
             if whole:
@@ -185,7 +182,7 @@ class ChosenPairs:
         known, shape = errors.residuals, errors.residuals.shape
         total = max(1.0, float(known.table(())))
         near: dict[Axes, FloatArray] = {
-            axes: believed(known.table(axes), known.cell_variance(axes), total)
+            axes: shrink_column(known.table(axes), known.cell_variance(axes), total)
             for axis in range(len(shape))
             for axes in [(axis,)]
         }
@@ -198,14 +195,6 @@ class ChosenPairs:
         self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float, dearer: float = 1.0
     ) -> MixtureModel:
         return fit_model(shape, noisy, total, self.classes, self.steps, dearer, long=self.long)
-
-
-def _after(
-    before: TableResiduals | None, shape: tuple[int, ...], singles: Sequence[Measured]
-) -> ResidualNoise:
-    """Errors of single attributes, and of what was measured before them if anything was."""
-    known = None if before is None else ResidualNoise(before)
-    return noise_after(known, TableResiduals(shape, singles))
 
 
 def _whole(weights: FloatArray) -> IntArray:

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.columns import believed
 from dphist.inference.tables.descent import NoisyTable, fit_mixture
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.fitting import settle
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
-from dphist.inference.tables.shrinking import disagreement, shrink_together
-from dphist.inference.tables.synthesis import LaterTables, PublishedModel
+from dphist.inference.tables.shrinking import disagreement, shrink_column, shrink_together
+from dphist.inference.tables.synthesis import LaterModel, PublishedModel
 
 FloatArray = NDArray[np.float64]
 
@@ -48,8 +47,8 @@ def fit_together(
     Returns:
         The tables, with their errors and the model.
     """
-    later = LaterTables(partial(_together, errors.residuals, asked, classes, steps, long))
-    return TableEstimate(later, errors, note, later.model)
+    later = LaterModel(partial(_together, errors.residuals, asked, classes, steps, long))
+    return TableEstimate(later, errors, note, later)
 
 
 def _together(
@@ -62,7 +61,7 @@ def _together(
     noisy = [NoisyTable(axes, residuals.table(axes), residuals.cell_variance(axes)) for axes in known]
     model = fit_model(residuals.shape, noisy, total, classes, steps, long=long)
     near: dict[Axes, FloatArray] = {
-        axes: believed(residuals.table(axes), residuals.cell_variance(axes), total)
+        axes: shrink_column(residuals.table(axes), residuals.cell_variance(axes), total)
         for axes in known
         if len(axes) == 1
     }

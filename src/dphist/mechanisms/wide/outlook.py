@@ -15,16 +15,18 @@ Noise r that is cut to tables without negative cells is r ÷ (1 + r): 0.64 of 1.
 read off made-up tables (`widerule` in `bench/results/once.md`: `hidden`) and checked on others (`chain`, `classes`).
 
 Nobody knows δ. Sampling alone makes it 0.3 √(c · cells ÷ records), c = Π(1 − 1/n); beyond that a public prior says
-nothing a third of the time, and otherwise any size from 0.002 to 0.5, times the mean √c. Noisy looks at the records
-turn it into a posterior (`Outlook.seen`, `Outlook.tried`), and what is done is what is expected to lose least against
-the better of the two. A look is worth what it is expected to save, less what its share costs all that follows.
+nothing a third of the time, and otherwise any size from 0.002 to 0.5, times the mean √c. A noisy pilot query turns it
+into a posterior (`Outlook.seen`): how far the most dependent tenth of the pairs is from independence
+(`dphist.private.queries.dependence.TopDependence`). Dependence is uneven, and that mean is known as well as the mean
+over all pairs would be. It lies 1.2 times above that one where all pairs depend alike, and up to eight times where few
+do; nobody knows which, so all are thought of. What is done is what is expected to lose least against the better of the
+two. The query is worth what it is expected to save, less what its share costs all that follows.
 All of it is arithmetic on public numbers and on answers that were paid for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,10 +34,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.residuals import Axes, TableResiduals, centred
-from dphist.mechanisms.wide.noise import cut, planned_variances
-from dphist.mechanisms.wide.plan import Kinds, pair_weights
+from dphist.inference.tables.residuals import Axes
+from dphist.mechanisms.wide.plan import Kinds, pair_weights, planned_variances
 from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
 from dphist.mechanisms.wide.strength import Strength, seen_from, too_weak
 from dphist.model.law import NoiseLaw
@@ -43,13 +43,10 @@ from dphist.model.law import NoiseLaw
 FloatArray = NDArray[np.float64]
 
 # Dependence that sampling makes between independent columns, over √(c · cells ÷ records).
-SAMPLING = 0.3
-# How much more of a pair shrinking sees than its mean dependence says: dependence is not spread evenly.
-UNEVEN = 1.4
-# Squares of dependence beside the square of its mean: nobody knows how uneven it is, so all are thought of.
-_SQUARES = (1.4, 3.0, 8.0)
-# Shrinking does not know how far pairs depart from a model: 0.3 ÷ √(free cells) is added to what it sees of them.
-UNSURE = 0.3
+_SAMPLING = 0.3
+# How much more of a pair shrinking sees than its mean dependence says: dependence is not spread evenly. Shrinking does
+# not know how far pairs depart from a model: 0.3 ÷ √(free cells) is added to what it sees of them.
+_UNEVEN, _UNSURE = 1.4, 0.3
 # What pairs chosen one by one leave of dependence where they see it: this part of the noise that all pairs would have.
 _CHOSEN = 0.35
 _MOST_CHOSEN = 0.6
@@ -58,10 +55,14 @@ _NOTHING = 1.0 / 3.0
 _SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
 # How much it counts to be worse than single columns alone, or plain tables, beside being worse than the better way.
 _ABOVE = 5.0
-# Shares that trying some pairs out may cost.
-_TRIALS = (Fraction(1, 50), Fraction(1, 25), Fraction(2, 25), Fraction(3, 25))
-# How much more noise a pair has beside its columns than by itself, in a trial, where columns are uneven.
-_COLUMNS_TOO = 1.5
+# One in 10 pairs is among the strongest. What these have of dependence, in parts of its mean, each alike likely; more
+# where few cells add up, as pairs of few values differ more in how far they can be from independence.
+_TENTH = 10
+_STRONGER, _FEW_CELLS = np.array([0.6, 1.05, 1.7, 3.5]), 1.2
+# How far sampling alone lets the strongest of pairs with one free cell stand out; less where more cells add up.
+_STANDS_OUT = 1.5
+# Shares that the pilot query may cost.
+_LOOKS = (Fraction(1, 256), Fraction(1, 128), Fraction(1, 64))
 # A normal law by seven points (Gauss and Hermite).
 _NODES = np.array([-3.7504, -2.3668, -1.1544, 0.0, 1.1544, 2.3668, 3.7504])
 _OFTEN = np.array([0.00055, 0.03076, 0.24012, 0.45714, 0.24012, 0.03076, 0.00055])
@@ -111,7 +112,7 @@ class Outlook:
     def sampling(self) -> float:
         """The dependence that sampling makes."""
         freedom = np.array([(self.shape[a] - 1) * (self.shape[b] - 1) for a, b in self.pairs])
-        return float(SAMPLING * np.mean(np.sqrt(freedom / self.total)))
+        return float(_SAMPLING * np.mean(np.sqrt(freedom / self.total)))
 
     @cached_property
     def sizes(self) -> FloatArray:
@@ -143,7 +144,7 @@ class Outlook:
         """The error of all pairs measured together, for each dependence."""
         whole, low = (cut(HALF_MEAN * np.sqrt(v) * self.cells / self.total) for v in self.variances)
         freedom = sum((self.shape[a] - 1) * (self.shape[b] - 1) for a, b in self.pairs)
-        seen = (UNEVEN * self.sizes[:, None] / whole) ** 2 + UNSURE / math.sqrt(freedom)
+        seen = (_UNEVEN * self.sizes[:, None] / whole) ** 2 + _UNSURE / math.sqrt(freedom)
         pair = np.maximum(whole**2 - low**2, 0.0)
         return self.mean(np.sqrt(low**2 + pair * seen / (1.0 + seen)))
 
@@ -204,98 +205,50 @@ class Outlook:
         """The outlook once records were counted."""
         return replace(self, total=max(1.0, total))
 
-    def seen(self, dependence: float, doubt: float) -> Outlook:
-        """The outlook after a noisy look at dependence."""
-        return self.given(self.like((dependence - self.sizes) / doubt))
+    @property
+    def strongest(self) -> int:
+        """How many pairs the pilot query adds up: a tenth of them, at least one."""
+        return max(1, len(self.pairs) // _TENTH)
 
-    def tried(self, part: TableResiduals, pairs: Sequence[Axes]) -> Outlook:
-        """The outlook after some pairs' residuals, and those of all single columns, were measured.
+    @cached_property
+    def top(self) -> FloatArray:
+        """What the strongest pairs may have: a row for each guess how much more than all, a column a dependence."""
+        free = np.array([(self.shape[a] - 1) * (self.shape[b] - 1) for a, b in self.pairs], dtype=float)
+        root = np.sqrt(np.maximum(free, 1.0))
+        more = _STRONGER * (1.0 + _FEW_CELLS * float(np.mean(1.0 / root)))
+        more = np.clip(more, 1.0, len(self.pairs) / self.strongest)
+        by_chance = _SAMPLING * np.sqrt(free / self.total) * (1.0 + _STANDS_OUT / root)
+        sampling = self.sampling
+        if len(self.pairs) > 1:
+            sampling = float(np.sort(by_chance)[-self.strongest :].mean())
+        return np.asarray(np.minimum(np.hypot(sampling, more[:, None] * self.beyond), 1.0))
 
-        What a pair's residual departs by from that of the product of its columns, squared over its noise, is what it
-        shows; the columns' own noise is in that product too.
-        """
-        total = max(1.0, float(part.table(())))
-        ones = {axis: nonnegative(part.table((axis,)), total) / total for pair in pairs for axis in pair}
-        shown, precisions = 0.0, []
-        for a, b in pairs:
-            away = part.residuals[(a, b)].values - centred(total * np.outer(ones[a], ones[b]))
-            noise = 1.0 / part.residuals[(a, b)].precision
-            for one, other in ((a, b), (b, a)):
-                uneven = float(np.mean((ones[other] - 1.0 / self.shape[other]) ** 2))
-                noise += uneven / part.residuals[(one,)].precision
-            precisions.append(1.0 / noise)
-            shown += float((away**2).sum()) / noise
-        mean, spread = self.guessed(pairs, precisions)
-        log = -0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread)
-        most = log.max(axis=0)
-        return self.given(most + np.log(np.exp(log - most).mean(axis=0)))
-
-    def shown(self, pairs: Sequence[Axes], precisions: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """The mean and the variance of what pairs would show, for each dependence.
-
-        For a dependence δ spread evenly over its cells a pair's residual adds (2 δ n)² · precision ÷ cells to its χ²,
-        which has (n₁ − 1)(n₂ − 1) degrees of freedom; how much of it a few pairs show is uncertain by itself.
-        """
-        freedom = sum((self.shape[a] - 1) * (self.shape[b] - 1) for a, b in pairs)
-        signal = sum(
-            (2.0 * self.total) ** 2 * precision / (self.shape[a] * self.shape[b])
-            for (a, b), precision in zip(pairs, precisions, strict=True)
-        )
-        added = UNEVEN * signal * self.sizes**2
-        return freedom + added, 2.0 * freedom + 4.0 * added + added**2 / len(pairs)
-
-    def guessed(self, pairs: Sequence[Axes], precisions: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """The same before anything was shown: a row for each guess how uneven dependence is."""
-        each = [self.shown(pairs, [many / UNEVEN * one for one in precisions]) for many in _SQUARES]
-        mean, variance = (np.stack(both) for both in zip(*each, strict=True))
-        return mean, variance
-
-    def trial(self, pairs: Sequence[Axes]) -> tuple[Fraction, float]:
-        """The share that it is worth to try out some pairs, and what is lost with it.
-
-        No share where budgets that are split are worth less.
-        """
-        if not self.law.gaussian:
-            return Fraction(0), float(self.losses().min())
-        shown, asked = [], 1 + len(self.shape) + len(pairs)
-        for share in _TRIALS:
-            precisions = [
-                float(share)
-                / asked
-                / math.prod(1.0 - 1.0 / self.shape[axis] for axis in pair)
-                / (_COLUMNS_TOO * float(self.law.variance))
-                for pair in pairs
-            ]
-            shown.append(self.guessed(pairs, precisions))
-        means, variances = zip(*shown, strict=True)
-        # Single columns are measured in any case: only pairs are lost.
-        return self.best(_TRIALS, means, variances, len(pairs) / asked)
-
-    def best(
-        self,
-        shares: Sequence[Fraction],
-        means: Sequence[FloatArray],
-        variances: Sequence[FloatArray],
-        gone: float = 1.0,
-    ) -> tuple[Fraction, float]:
-        """The share whose answer loses least, with what it costs all that follows, and that loss.
-
-        Args:
-            shares: That an answer may cost.
-            means: Of the answer to each, for each dependence.
-            variances: Of the same.
-            gone: The part of a share that is worth nothing for what is published.
-
-        Returns:
-            The share, none if nothing loses less than asking nothing.
-        """
+    def look(self) -> Fraction:
+        """The share that the pilot query is worth, with what it costs all that follows; none if it would lose more."""
         found, least = Fraction(0), float(self.losses().min())
-        for share, mean, variance in zip(shares, means, variances, strict=True):
-            dearer = (1.0 - gone * float(share)) ** (-0.5 * self.law.exponent)
-            lost = self.preview(mean, variance, self.lost(dearer * self._ways))
+        for share in _LOOKS:
+            doubt = 2.0 * self.law.deviation_of(float(share)) / self.total
+            dearer = (1.0 - float(share)) ** (-0.5 * self.law.exponent)
+            lost = self.preview(self.top, doubt, self.lost(dearer * self._ways))
             if lost < least:
                 found, least = share, lost
-        return found, least
+        return found
+
+    def seen(self, dependence: float, doubt: float) -> Outlook:
+        """The outlook after a noisy look at the strongest pairs.
+
+        Args:
+            dependence: Their mean dependence, with noise.
+            doubt: Its deviation.
+
+        Returns:
+            What is expected now: every size of dependence by how likely it made what was seen, over all guesses.
+        """
+        like = self.like((dependence - self.top) / doubt)
+        most = like.max(axis=0)
+        log = most + np.log(np.exp(like - most).mean(axis=0)) + np.log(np.maximum(self.likely, 1e-300))
+        weights = np.exp(log - log.max())
+        return replace(self, weights=weights / weights.sum())
 
     def like(self, deviations: FloatArray) -> FloatArray:
         """The log-density of answers these ``deviations`` away, in their place: Laplace noise is far off more often."""
@@ -307,22 +260,20 @@ class Outlook:
             deviations *= -math.sqrt(2.0)
         return deviations
 
-    def preview(self, mean: FloatArray, variance: FloatArray, lost: FloatArray) -> float:
+    def preview(self, mean: FloatArray, doubt: float, lost: FloatArray) -> float:
         """What the better way is expected to lose after an answer whose mean tells the dependence.
 
-        Where that mean is known up to a guess, each row is for one guess, and all are alike likely.
+        That mean is known up to a guess: each row is for one guess, and all are alike likely.
         """
         even = np.full(_LAPLACE.size, 1.0 / _LAPLACE.size)
         nodes, often = (_NODES, _OFTEN) if self.law.gaussian else (_LAPLACE, even)
-        guesses = 1 if mean.ndim == 1 else len(mean)
-        likely = np.tile(self.likely / guesses, guesses)
-        mean, spread = mean.reshape(-1), np.sqrt(variance.reshape(-1))
-        answers = (mean[:, None] + spread[:, None] * nodes).reshape(-1)
+        guesses = len(mean)
+        likely, mean = np.tile(self.likely / guesses, guesses), mean.reshape(-1)
+        answers = (mean[:, None] + doubt * nodes).reshape(-1)
         # One matrix, written over again and again: making others takes as long as all else.
         weights = answers[:, None] - mean
-        weights /= spread
+        weights /= doubt
         weights = self.like(weights)
-        weights -= np.log(spread)
         weights += np.log(np.maximum(likely, 1e-300))
         weights -= weights.max(axis=1, keepdims=True)
         np.exp(weights, out=weights)
@@ -330,25 +281,7 @@ class Outlook:
         ways = np.tile(lost, guesses)
         return float((np.outer(likely, often).reshape(-1) * (weights @ ways.T).min(axis=1)).sum())
 
-    def given(self, log: FloatArray) -> Outlook:
-        """The outlook after an answer that has this log-density for each dependence."""
-        log = log + np.log(np.maximum(self.likely, 1e-300))
-        weights = np.exp(log - log.max())
-        return replace(self, weights=weights / weights.sum())
 
-
-def ring(columns: int) -> list[Axes]:
-    """Pairs in which every column is twice, and neighbours, who are often alike, are not together.
-
-    Args:
-        columns: How many there are.
-
-    Returns:
-        As many pairs, fewer of fewer than three columns.
-
-    Example:
-        >>> ring(5)
-        [(0, 2), (0, 3), (1, 3), (1, 4), (2, 4)]
-    """
-    step = next((s for s in range(max(1, round(0.38 * columns)), columns) if math.gcd(s, columns) == 1), 1)
-    return sorted({tuple(sorted((a, (a + step) % columns))) for a in range(columns) if columns > 1})
+def cut(noise: FloatArray) -> FloatArray:
+    """What is left of noise in tables that have no negative cells."""
+    return noise / (1.0 + noise)

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from dphist.inference.tables.residuals import Axes, speaks, subsets
 from dphist.mechanisms.wide.blocks import coverings
 from dphist.mechanisms.wide.ranges import AxisPlan
+from dphist.model.law import NoiseLaw
 
 FloatArray = NDArray[np.float64]
 Kinds = Sequence[tuple[float, Sequence[Axes]]]
@@ -152,32 +153,21 @@ def plan_totals(
         >>> (0, 1) in plan.tables, float(sum(plan.shares)) <= 1
         (True, True)
     """
-    if trees:
-        return _totals(shape, wanted, trees, kinds, by_cells=by_cells)
-    return _plain_totals(tuple(shape), tuple(wanted), _kept(kinds), by_cells=by_cells)
-
-
-def _kept(kinds: Kinds) -> Kinds:
-    """Kinds as something that can be looked up."""
-    return tuple((weight, tuple(tables)) for weight, tables in kinds)
+    named = tuple((weight, tuple(tables)) for weight, tables in kinds)
+    return _totals(tuple(shape), tuple(wanted), tuple((trees or {}).items()), named, by_cells=by_cells)
 
 
 @lru_cache(maxsize=32)
-def _plain_totals(
-    shape: tuple[int, ...], wanted: tuple[Axes, ...], kinds: Kinds, *, by_cells: bool
-) -> ResidualPlan:
-    """Plans are asked for when they are forecast and again when they are measured: each is made once."""
-    return _totals(shape, wanted, {}, kinds, by_cells=by_cells)
-
-
 def _totals(
-    shape: Sequence[int],
-    wanted: Sequence[Axes],
-    trees: Mapping[int, AxisPlan],
+    shape: tuple[int, ...],
+    wanted: tuple[Axes, ...],
+    along: tuple[tuple[int, AxisPlan], ...],
     kinds: Kinds,
     *,
     by_cells: bool,
 ) -> ResidualPlan:
+    """Plans are asked for when they are forecast and again when they are measured: each is made once."""
+    trees = dict(along)
     value = _values(shape, wanted, trees, by_cells=by_cells)
     residuals = sorted(value, key=lambda axes: (len(axes), axes))
     wants = np.array([value[axes] for axes in residuals])
@@ -278,6 +268,57 @@ def pair_weights(kinds: Kinds, pairs: Sequence[Axes]) -> FloatArray:
         inside = [sum(set(pair) <= set(axes) for axes in tables) for pair in pairs]
         held += weight * np.array(inside) / max(1, sum(inside))
     return np.asarray(held / held.sum() if held.any() else np.full(len(pairs), 1.0 / max(1, len(pairs))))
+
+
+def planned_variances(
+    law: NoiseLaw,
+    shape: Sequence[int],
+    wanted: Sequence[Axes],
+    tables: Sequence[Axes],
+    kinds: Kinds = (),
+    *,
+    by_cells: bool = False,
+) -> tuple[FloatArray, FloatArray]:
+    """The variance of a cell of some tables if all wanted ones were measured by the best plan; and its lower part.
+
+    Args:
+        law: Of the whole budget.
+        shape: How many values each attribute has.
+        wanted: The tables, none inside another.
+        tables: Tables inside them.
+        kinds: Kinds of tables that do not count alike.
+        by_cells: Whether every cell counts alike in the plan, not every table.
+
+    Returns:
+        A variance for each, and what of it comes from smaller residuals.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> law = NoiseLaw("gaussian", Fraction(1))
+        >>> whole, low = planned_variances(law, (2, 2), [(0, 1)], [(0, 1)])
+        >>> whole.round(2).tolist(), low.round(2).tolist()
+        ([1.0], [0.75])
+    """
+    precision: dict[Axes, float] = {}
+    if law.gaussian:
+        plan = plan_residuals(shape, wanted, kinds=kinds, by_cells=by_cells)
+        for axes, share in zip(plan.tables, plan.shares, strict=True):
+            precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
+    else:
+        plan = plan_totals(shape, wanted, kinds=kinds, by_cells=by_cells)
+        for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
+            for subset in subsets(axes):
+                if set(chosen) <= set(subset):
+                    known = speaks(shape, axes, chosen, subset) * float(share) ** 2
+                    precision[subset] = precision.get(subset, 0.0) + known
+    parts = np.zeros((2, len(tables)))
+    for place, table in enumerate(tables):
+        for subset in subsets(table):
+            left = math.prod(1.0 - 1.0 / shape[axis] for axis in subset)
+            others = math.prod(shape[axis] for axis in table if axis not in subset)
+            parts[int(subset == table), place] += left / others**2 / precision[subset]
+    variances = float(law.variance) * parts
+    return variances.sum(axis=0), variances[0]
 
 
 def _values(
