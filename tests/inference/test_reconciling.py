@@ -8,9 +8,9 @@ import pytest
 
 from dphist.inference.tables.believing import Beside, _summed, believe
 from dphist.inference.tables.departures import Shrunk
+from dphist.inference.tables.fitting import rake, reconcile
 from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.reconciling import give_way, lean
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
@@ -32,7 +32,7 @@ def test_cells_give_way_by_their_doubt_and_sums_are_the_tables():
     tables: dict[tuple[int, ...], Any] = {
         axes: truth.sum(axis=3 - sum(axes)) for axes in [(0, 1), (0, 2), (1, 2)]
     }
-    found = give_way(truth + off, np.where(truth > 10, 0.01, 4.0), tables, 200, 1e-6)
+    found = rake(truth + off, tables, 200, 1e-6, np.where(truth > 10, 0.01, 4.0))
     assert found.min() >= 0.0
     for axes, table in tables.items():
         np.testing.assert_allclose(found.sum(axis=3 - sum(axes)), table, atol=0.05)
@@ -41,9 +41,9 @@ def test_cells_give_way_by_their_doubt_and_sums_are_the_tables():
 
 
 def test_an_empty_cell_gives_nothing_and_may_be_filled():
-    less = give_way(np.array([[3.0, 0.0]]), np.array([[1.0, 9.0]]), {(0,): np.array([2.0])}, 5, 1e-9)
+    less = rake(np.array([[3.0, 0.0]]), {(0,): np.array([2.0])}, 5, 1e-9, np.array([[1.0, 9.0]]))
     assert less.tolist() == [[2.0, 0.0]]
-    more = give_way(np.array([[3.0, 0.0]]), np.array([[1.0, 9.0]]), {(0,): np.array([13.0])}, 5, 1e-9)
+    more = rake(np.array([[3.0, 0.0]]), {(0,): np.array([13.0])}, 5, 1e-9, np.array([[1.0, 9.0]]))
     assert more.tolist() == [[4.0, 9.0]]
 
 
@@ -56,7 +56,7 @@ def test_tables_lean_on_cells_that_are_right_and_not_on_those_that_are_not(biase
     settled[(0, 1)] = table = noisy.sum(axis=2)
     cells = 0.5 * truth[::-1] if biased else truth
     follows = {(0, 1): 200.0 * noisy.size, (0, 1, 2): 0.0}
-    found = lean(measured, settled, ((0, 1),), cells, follows)[(0, 1)]
+    found = reconcile(measured, settled, ((0, 1),), cells, follows)[(0, 1)]
     right = truth.sum(axis=2)
     before, after = (float(np.mean((each - right) ** 2)) for each in (table, found))
     assert after < (1.05 if biased else 0.1) * before

@@ -17,11 +17,10 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.neighbours import denoise_field
 from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.departures import Departures, Shrunk
-from dphist.inference.tables.fitting import agreeing, rake, settle
+from dphist.inference.tables.fitting import agreeing, rake, reconcile, settle
 from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.published import TableEstimate
-from dphist.inference.tables.reconciling import give_way, lean
 from dphist.inference.tables.residuals import Axes
 from dphist.inference.tables.synthesis import RakedModel
 from dphist.mechanisms.options import checked
@@ -90,7 +89,7 @@ class Marginals:
         estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. ``"weighed"`` moves
             each table towards what the smaller ones inside it suggest, as far as noise explains the difference, and has
             intervals about that: as tables tell each other how far they depart, all of it weighed against what sampling
-            alone makes, both then set against the cube's cells (`dphist.inference.tables.reconciling`).
+            alone makes, both then set against the cube's cells (`dphist.inference.tables.fitting.reconcile`).
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -245,7 +244,7 @@ def shrunk_cube(
 
     What that leaves to doubt comes with it. Tables of as many attributes tell together how far they depart from what
     smaller ones suggest, and that is weighed against not at all. Then tables and cells are set against each other
-    (`dphist.inference.tables.reconciling`).
+    (`dphist.inference.tables.fitting.reconcile`).
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -264,9 +263,9 @@ def shrunk_cube(
     # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
     # cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
     whole_alone: dict[Axes, FloatArray] = {(): np.asarray(settled[()])}
-    targets = whole_alone if _alone(measured) else lean(measured, settled, wanted, found, better.follows)
+    targets = whole_alone if _alone(measured) else reconcile(measured, settled, wanted, found, better.follows)
     doubt = better.left[0] + _NEVER_SURE * cube
-    found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
+    found = rake(found, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise, doubt)
     return found, Shrunk(measured, found, order, better.doubts, ordered=checked)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.residuals import Axes, subsets
+from dphist.inference.tables.residuals import Axes, TableResiduals, centred, subsets, sum_to
 
 FloatArray = NDArray[np.float64]
 Better = Callable[[dict[Axes, tuple[FloatArray, FloatArray]]], Mapping[Axes, FloatArray]]
@@ -28,6 +28,8 @@ _RAKING = 60
 # Rounds of raking a model that a table is only set beside.
 _MODEL_ROUNDS = 5
 _SAME = 1e-9
+# With fewer degrees of freedom a mean of squares tells nothing.
+_FREE = 3
 
 
 def settle(
@@ -74,13 +76,16 @@ def settle(
 
 def implied(shape: Sequence[int], axes: Axes, settled: Mapping[Axes, FloatArray]) -> FloatArray:
     """The table of largest entropy that has the settled tables inside it: of one attribute, an even spread."""
-    places = range(len(axes))
-    targets = {
-        tuple(other for other in places if other != place): settled[axes[:place] + axes[place + 1 :]]
-        for place in places
-    }
     even = np.full(shape, float(settled[()]) / math.prod(shape))
-    return rake(even, targets, _MODEL_ROUNDS, 0.0)
+    return rake(even, _margins(axes, settled), _MODEL_ROUNDS, 0.0)
+
+
+def _margins(axes: Axes, settled: Mapping[Axes, FloatArray]) -> dict[Axes, FloatArray]:
+    """The settled tables with one attribute less, by the places of a table that they keep."""
+    places = tuple(range(len(axes)))
+    return {
+        places[:place] + places[place + 1 :]: settled[axes[:place] + axes[place + 1 :]] for place in places
+    }
 
 
 def agreeing(
@@ -112,13 +117,7 @@ def agreeing(
     settled = settle(shape, wanted, table, better)
     for axes, values in settled.items():
         if axes and values.size:
-            places = range(len(axes))
-            targets = {
-                tuple(other for other in places if other != place): settled[axes[:place] + axes[place + 1 :]]
-                for place in places
-            }
-            enough = _SAME * float(settled[()])
-            settled[axes] = rake(values, targets, _RAKING, enough)
+            settled[axes] = rake(values, _margins(axes, settled), _RAKING, _SAME * float(settled[()]))
     return settled
 
 
@@ -157,14 +156,24 @@ def nearest(
     return values
 
 
-def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, enough: float) -> FloatArray:
-    """Scale a cube until its tables are the targets: iterative proportional fitting.
+def rake(
+    start: FloatArray,
+    targets: Mapping[Axes, FloatArray],
+    rounds: int,
+    enough: float,
+    variance: FloatArray | None = None,
+) -> FloatArray:
+    """Move a cube until its tables are the targets, each cell of a row in proportion to its variance.
+
+    In proportion to itself unless told: that is iterative proportional fitting, as if nothing but the tables had been
+    measured. By variances a tall cell that was measured well stays, though it holds most of its row.
 
     Args:
-        start: A cube without negative cells; a cell that is zero stays zero.
+        start: A cube without negative cells; raked in proportion to itself, a cell that is zero stays zero.
         targets: Tables without negative cells, by the attributes they keep.
         rounds: How often to go over all targets, at most.
         enough: Stop once no cell of a target is missed by more; or, after many rounds, by hardly less than before.
+        variance: Of each cell.
 
     Returns:
         The cube.
@@ -173,17 +182,102 @@ def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, eno
         >>> import numpy as np
         >>> rake(np.ones((2, 2)), {(0,): np.array([3.0, 1.0]), (1,): np.array([2.0, 2.0])}, 9, 1e-9).tolist()
         [[1.5, 1.5], [0.5, 0.5]]
+        >>> tall, variance = np.array([[90.0, 0.0], [6.0, 4.0]]), np.array([[1.0, 9.0], [5.0, 5.0]])
+        >>> rake(tall, {(0,): np.array([100.0, 10.0])}, 9, 1e-9, variance).tolist()
+        [[91.0, 9.0], [6.0, 4.0]]
     """
     cube, before = np.array(start, dtype=np.float64), np.inf
     for done in range(rounds):
         furthest = 0.0
         for axes, target in targets.items():
             others = tuple(axis for axis in range(cube.ndim) if axis not in axes)
-            now = cube.sum(axis=others)
-            furthest = max(furthest, float(np.abs(now - target).max(initial=0.0)))
-            factor = np.divide(target, now, out=np.zeros(now.shape), where=now > 0.0)
-            cube *= factor.reshape([n if axis in axes else 1 for axis, n in enumerate(cube.shape)])
+            now = cube.sum(axis=others, keepdims=True)
+            missing = target.reshape(now.shape) - now
+            furthest = max(furthest, float(np.abs(missing).max(initial=0.0)))
+            if variance is None:
+                cube *= np.divide(target.reshape(now.shape), now, out=np.zeros(now.shape), where=now > 0.0)
+                continue
+            # An empty cell has nothing to give.
+            free = np.where((missing > 0.0) | (cube > 0.0), variance, 0.0)
+            whole = free.sum(axis=others, keepdims=True)
+            cube += free * np.divide(missing, whole, out=np.zeros(whole.shape), where=whole > 0.0)
+            np.maximum(cube, 0.0, out=cube)
         if furthest <= enough or (done >= _RAKING and furthest > 0.999 * before):
             break
         before = furthest
     return cube
+
+
+def reconcile(
+    measured: TableResiduals,
+    settled: Mapping[Axes, FloatArray],
+    wanted: tuple[Axes, ...],
+    cells: FloatArray,
+    follows: Mapping[Axes, float],
+) -> dict[Axes, FloatArray]:
+    """Move settled tables towards sums of a shrunk cube's cells, as far as these seem to be off by less.
+
+    Two things say how many records a row of a table has: the table, and the sum of the cells. A sum of cells from which
+    noise was taken out may be the better one, where cells are mostly empty or mostly measured; or it may be biased, as
+    what is lost in single cells adds up. With l least squares' table, of noise that nothing else depends on, any
+    estimate x of it is off by
+
+        |x − l|² − |noise|² + 2 Σ cov(x, l)
+
+    on average (Stein 1981), and the covariances are posterior variances. So of a table t and of sums of cells p it is
+    known which is off by less, and by how much: with errors e_t² and e_p² the best mixture of both has
+
+        w = 1/2 + (e_p² − e_t²) ÷ (2 |t − p|²)
+
+    of the table, cut to 0 … 1. Only what a table of two attributes says beyond its margins is mixed: tables of one have
+    few cells, and were settled with what all others say of them.
+
+    Args:
+        measured: What was measured, the cube among it.
+        settled: The tables and all smaller ones, by their attributes.
+        wanted: Which of them to move: all of as many attributes.
+        cells: The shrunk cube.
+        follows: How far every table, and the cube, vary with what was measured: covariances, summed over cells.
+
+    Returns:
+        The tables, without negative cells, with the margins that were settled.
+
+    Example:
+        >>> import numpy as np
+        >>> truth = np.zeros((4, 4, 4))
+        >>> truth[0, 0, 0], truth[1, 2, 3] = 500.0, 300.0
+        >>> noisy = truth + 14.0 * np.sin(np.arange(64.0) ** 2).reshape(truth.shape)  # as far off as noise would be
+        >>> from dphist.inference.tables.measured import MeasuredTables
+        >>> measured = MeasuredTables((4, 4, 4), ((0, 1, 2),), (noisy,), (50.0**0.5,), "gaussian")
+        >>> pair = noisy.sum(axis=2)
+        >>> settled = {(0, 1): pair, (0,): pair.sum(axis=1), (1,): pair.sum(axis=0), (): pair.sum()}
+        >>> moved = reconcile(measured, settled, ((0, 1),), truth, {(0, 1): 6400.0, (0, 1, 2): 300.0})[(0, 1)]
+        >>> bool(np.abs(moved - truth.sum(axis=2)).sum() < 0.8 * np.abs(pair - truth.sum(axis=2)).sum())
+        True
+    """
+    found: dict[Axes, FloatArray] = {}
+    for axes in wanted:
+        table = settled[axes]
+        freedom = math.prod(size - 1 for size in table.shape)
+        found[axes] = table
+        if len(axes) < 2 or freedom < _FREE:
+            continue
+        summed = sum_to(cells, measured.everything, axes)
+        plain = measured.table(axes)
+        between = centred(summed - table)
+        apart = float((between * between).sum())
+        # Margins are the table's own: of what follows the noise, this part is beyond them.
+        part = freedom / table.size
+        worse = _squares(plain - summed) - _squares(plain - table)
+        worse += 2.0 * part * (follows[measured.everything] - follows.get(axes, 0.0))
+        keep = 0.5 + worse / (2.0 * apart) if apart > 0.0 else 1.0
+        if keep < 1.0:
+            mixed = table + (1.0 - max(keep, 0.0)) * between
+            found[axes] = nearest(mixed, axes, settled, measured.shape)
+    return found
+
+
+def _squares(values: FloatArray) -> float:
+    """What a table holds beyond its margins, squared."""
+    left = centred(values)
+    return float((left * left).sum())
