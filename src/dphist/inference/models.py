@@ -99,7 +99,7 @@ class Kind:
 def settled(model: Any) -> Any:
     """The same with all that is fitted or learned when it is first asked."""
     if isinstance(model, LaterModel):
-        return model.later.fitted
+        return model.fitted
     return model.settled if isinstance(model, PredictiveErrors | TableNoise) else model
 
 

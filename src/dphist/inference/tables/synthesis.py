@@ -269,17 +269,17 @@ class PublishedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class LaterTables(Mapping[Axes, FloatArray]):
-    """Published tables that are fitted when one is first read: intervals of a release stand on what was measured alone.
+class LaterModel(Mapping[Axes, FloatArray]):
+    """The same, tables and model, fitted when either is first read: intervals stand on what was measured alone.
 
     Args:
-        make: Fits them, with the model.
+        make: Fits them.
 
     Example:
         >>> import numpy as np
         >>> flat = MixtureModel((2,), np.ones(1), np.full((2, 1), 0.5))
-        >>> later = LaterTables(lambda: PublishedModel(flat, {(0,): np.array([3.0, 4.0])}))
-        >>> dict(later), later.model.table((0,)).tolist()
+        >>> later = LaterModel(lambda: PublishedModel(flat, {(0,): np.array([3.0, 4.0])}))
+        >>> dict(later), later.table((0,)).tolist()
         ({(0,): array([3., 4.])}, [0.5, 0.5])
     """
 
@@ -290,11 +290,6 @@ class LaterTables(Mapping[Axes, FloatArray]):
         """The model, with the tables."""
         return self.make()
 
-    @property
-    def model(self) -> LaterModel:
-        """The model, fitted as late."""
-        return LaterModel(self)
-
     def __getitem__(self, axes: Axes) -> FloatArray:
         return self.fitted.tables[axes]
 
@@ -304,17 +299,10 @@ class LaterTables(Mapping[Axes, FloatArray]):
     def __len__(self) -> int:
         return len(self.fitted.tables)
 
-
-@dataclass(frozen=True, eq=False)
-class LaterModel:
-    """The model of such tables; what it says is said by `PublishedModel`."""
-
-    later: LaterTables
-
     @property
     def mixture(self) -> MixtureModel:
         """The mixture of products in it."""
-        return self.later.fitted.mixture
+        return self.fitted.mixture
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -323,15 +311,15 @@ class LaterModel:
 
     def table(self, axes: Sequence[int]) -> FloatArray:
         """The probability of every cell of a table, its axes as named."""
-        return self.later.fitted.table(axes)
+        return self.fitted.table(axes)
 
     def boxes(self, low: IntArray, high: IntArray) -> FloatArray:
         """The probability of every box."""
-        return self.later.fitted.boxes(low, high)
+        return self.fitted.boxes(low, high)
 
     def sample(self, count: int, seed: int = 0) -> tuple[_Codes, ...]:
         """Records that keep the published pairs: the codes of every column."""
-        return self.later.fitted.sample(count, seed)
+        return self.fitted.sample(count, seed)
 
 
 def kept(codes: _Codes, table: FloatArray, axes: Axes) -> float:
