@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
-from dphist.inference.tables.downward import shrink_downward
 from dphist.inference.tables.residuals import Measured, TableResiduals
+from dphist.inference.tables.shrinking import shrink_downward
 from dphist.mechanisms import Auto, Marginals, Residuals
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster

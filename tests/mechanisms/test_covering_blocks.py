@@ -13,8 +13,7 @@ from dphist.mechanisms import Auto, Residuals
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.blocks import covering, coverings
 from dphist.mechanisms.wide.choice import residual_error
-from dphist.mechanisms.wide.noise import planned_variances
-from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, wanted_tables
+from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, planned_variances, wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Ordinal

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.tables.downward import shrink_downward
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.fitting import agreeing
 from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes, Measured, TableResiduals, subsets
+from dphist.inference.tables.shrinking import shrink_downward
 from dphist.mechanisms.options import Most, checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
 from dphist.mechanisms.wide.ranges import AxisPlan, plan_axes
@@ -65,7 +65,7 @@ class Residuals:
         ways: How many attributes the tables have when none are announced.
         ranges: The axes whose ranges or groups will be asked inside tables; read off the workload unless told.
         shrink: Whether tables are moved towards what smaller ones suggest, and those of one attribute towards an even
-            spread, as far as noise explains the difference (`dphist.inference.tables.downward.shrink_downward`).
+            spread, as far as noise explains the difference (`dphist.inference.tables.shrinking.shrink_downward`).
             Intervals stand on least squares as before. Where ranges are asked for, tables are not moved.
         by_cells: Whether every cell of the announced tables counts alike when shares are planned, not every table:
             large tables then have more of the budget. Where kinds of tables have weights, these count.
