@@ -9,8 +9,9 @@ import pytest
 from dphist.errors import MechanismError, QueryError
 from dphist.inference.tables.descent import NoisyTable, _Fit, fit_mixture
 from dphist.inference.tables.mixture import MixtureModel
-from dphist.inference.tables.shrinking import merge_values, shares_within, shrink
+from dphist.inference.tables.shrinking import shrink
 from dphist.inference.tables.synthesis import PublishedModel, deal, kept, synthesise
+from dphist.mechanisms.wide.chosen import merge_values, shares_within
 
 SHAPE = (3, 4, 2)
 

@@ -12,7 +12,7 @@ from dphist.errors import MechanismError
 from dphist.inference.tables.synthesis import kept
 from dphist.mechanisms import Mixture
 from dphist.mechanisms.wide import chosen
-from dphist.mechanisms.wide.strength import Strength
+from dphist.mechanisms.wide.chosen import Strength
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type
 from dphist.model.domain import Domain, Nominal, Ordinal

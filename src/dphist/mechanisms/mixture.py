@@ -18,11 +18,10 @@ from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.options import Large, Most, checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
-from dphist.mechanisms.wide.chosen import ChosenPairs
+from dphist.mechanisms.wide.chosen import ChosenPairs, Strength
 from dphist.mechanisms.wide.fit import fit_together
-from dphist.mechanisms.wide.outlook import Outlook
+from dphist.mechanisms.wide.outlook import COUNT_SHARE, Outlook
 from dphist.mechanisms.wide.plan import wanted_tables
-from dphist.mechanisms.wide.strength import COUNT_SHARE, Strength
 from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload

@@ -21,9 +21,9 @@ from dphist.mechanisms.choosing.pilot import PilotQuery
 from dphist.mechanisms.choosing.words import misplaced
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
+from dphist.mechanisms.wide.outlook import COUNT_SHARE
 from dphist.mechanisms.wide.plan import planned_variances, wanted_tables
 from dphist.mechanisms.wide.ranges import asked_squares, plan_axes
-from dphist.mechanisms.wide.strength import COUNT_SHARE
 from dphist.model.law import NoiseLaw
 from dphist.private.records import PrivateRecords
 

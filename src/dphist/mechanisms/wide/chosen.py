@@ -1,4 +1,10 @@
-"""Single columns first, then pairs chosen where a model of them is furthest from the records, if there is anything."""
+"""Single columns first, then pairs chosen where a model of them is furthest from the records, if there is anything.
+
+Shares follow from public sizes, the noise law and noisy totals. Most constants were tried on made-up tables (5 and 15
+columns of 2, 10 or mixed numbers of values, with and without dependence, 3,000 and 50,000 records, both currencies).
+Those of single attributes' share under ε and of merging were set looking at the Adult records: figures on those are not
+blind. Which way is gone is decided by forecast (`dphist.mechanisms.wide.outlook`).
+"""
 
 from __future__ import annotations
 
@@ -16,18 +22,10 @@ from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes, Measured, TableResiduals
-from dphist.inference.tables.shrinking import merge_values, shares_within, shrink, shrink_column
+from dphist.inference.tables.shrinking import shrink, shrink_column
 from dphist.mechanisms.wide.fit import fit_model, publish_near
 from dphist.mechanisms.wide.plan import Kinds, pair_weights
 from dphist.mechanisms.wide.singles import plan_singles
-from dphist.mechanisms.wide.strength import (
-    CHOICE_SHARE,
-    DISTANCE_SHARE,
-    Strength,
-    pair_shares,
-    too_weak,
-    worth_from,
-)
 from dphist.model.domain import Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.model.phrases import UNPAIRED
@@ -47,6 +45,83 @@ IntArray = NDArray[np.int64]
 _DEARER = 1.4
 # Rounds of choosing pairs; after the first the model knows what was measured.
 _ROUNDS = 2
+# Of what is left then, to see whether pairs are worth measuring, and to choose among them.
+_DISTANCE_SHARE = Fraction(1, 50)
+_CHOICE_SHARE = Fraction(1, 20)
+# The strength of a budget is counted in records × ε: noise of deviation σ is worth ε = √2 ÷ σ, under ρ 5.77 ÷ σ.
+_LAPLACE_WORTH, _GAUSSIAN_WORTH = math.sqrt(2.0), 5.77
+_USUAL = 3e4
+# Under ε a budget that is split is worth less than the whole: below this strength single attributes get all of it.
+_WEAK = 2e4
+# A value of an attribute is merged with others unless it is seen above 6 deviations of a pair's noise.
+_VISIBLE = 6.0
+# Pairs are measured if they are further from the model than noise would be, by 2 deviations of that look at them.
+_SURE = 2.0
+# How much of their noise pairs must exceed on average for some of them to exceed all of it: dependence is uneven.
+_OWN, _TELLING = 0.5, 16
+# A value is merged into its neighbours unless the group's last one could stand alone with this part of the threshold.
+_NEARLY = 0.3
+
+
+@dataclass(frozen=True)
+class Strength:
+    """How much a budget can see: records times the ε it is worth, and whether its noise is Gaussian."""
+
+    law: NoiseLaw
+    total: float
+
+    @property
+    def records(self) -> float:
+        """Records × ε, or what ρ is worth."""
+        worth = _GAUSSIAN_WORTH if self.law.gaussian else _LAPLACE_WORTH
+        return worth * self.total / float(self.law.deviation)
+
+    @property
+    def singles(self) -> Fraction:
+        """The share of tables of one attribute: the more, the less can be seen of pairs."""
+        most = 0.3 if self.law.gaussian else 0.4
+        return Fraction(round(1000 * float(np.clip(most * (self.records / _USUAL) ** -0.3, 0.15, 0.7))), 1000)
+
+    def picks(self, columns: int, pairs: int) -> int:
+        """How many pairs to measure."""
+        wanted = (3.0 if self.law.gaussian else 2.0) * columns * (self.records / _USUAL) ** 0.4
+        return int(min(pairs, max(1.0, wanted)))
+
+    def visible(self, picks: int, share: float) -> float:
+        """How many records a value must have to be measured by itself."""
+        return _VISIBLE * self.law.deviation_of(share / picks)
+
+
+def too_weak(strength: Strength) -> bool:
+    """Whether single attributes should get the whole budget, without looking at pairs."""
+    return not strength.law.gaussian and strength.records < _WEAK
+
+
+def worth_from(strength: Strength, shape: Sequence[int], doubt: float, total: float) -> float:
+    """What pairs must be away from a model, beyond their own noise, to be measured: sure of it, and of what it costs.
+
+    Single attributes lose, in total variation of pairs, by not getting the whole budget.
+    """
+    noise = [
+        0.18 * 0.4 * strength.law.deviation_of(1.0 / len(shape)) * min(size, 40) / total for size in shape
+    ]
+    worse = float(strength.singles) ** (-0.5 * strength.law.exponent) - 1.0
+    return _SURE * doubt + float(math.sqrt(2.0) * float(np.mean(noise)) * worse)
+
+
+def seen_from(
+    strength: Strength, shape: Sequence[int], pairs: Sequence[tuple[int, ...]], total: float
+) -> float:
+    """The dependence below which pairs will not be found worth measuring, so that none is chosen.
+
+    Their own noise would be in the way; of larger tables rare values are merged, and few cells hold what there is.
+    """
+    picks = strength.picks(len(shape), len(pairs))
+    share = float(1 - strength.singles - _DISTANCE_SHARE - _CHOICE_SHARE)
+    cells = [min(_TELLING, math.prod(shape[axis] for axis in axes)) for axes in pairs]
+    noise = 0.4 * strength.law.deviation_of(share / picks) * float(np.mean(cells)) / total
+    doubt = strength.law.deviation_of(float(_DISTANCE_SHARE)) / (2.0 * total)
+    return _OWN * noise + worth_from(strength, shape, doubt, total)
 
 
 @dataclass(frozen=True)
@@ -76,7 +151,9 @@ class ChosenPairs:
         plan = plan_singles(data.law(), shape)
         if too_weak(strength):
             return self._singles(ResidualNoise(TableResiduals(shape, plan.measure(data))))
-        one, look, rest = data.split(strength.singles, DISTANCE_SHARE, 1 - strength.singles - DISTANCE_SHARE)
+        one, look, rest = data.split(
+            strength.singles, _DISTANCE_SHARE, 1 - strength.singles - _DISTANCE_SHARE
+        )
         singles = plan.measure(one)
         known = TableResiduals(shape, singles)
         first = [
@@ -85,7 +162,7 @@ class ChosenPairs:
         total = max(1.0, float(known.table(())))
         single = [nonnegative(table.values, total) for table in first]
         picks = strength.picks(columns, len(pairs))
-        share = float(1 - strength.singles - DISTANCE_SHARE - CHOICE_SHARE)
+        share = float(1 - strength.singles - _DISTANCE_SHARE - _CHOICE_SHARE)
         least = strength.visible(picks, share)
         groups = [
             merge_values(single[axis], least, ordered=isinstance(attribute, Ordinal))
@@ -156,7 +233,7 @@ class ChosenPairs:
         for number, right in enumerate(data.split(*[Fraction(1, rounds)] * rounds)):
             take = min(len(left), picks // rounds + (picks % rounds if number == 0 else 0))
             if take < len(left):
-                choose, right = right.split(CHOICE_SHARE, 1 - CHOICE_SHARE)
+                choose, right = right.split(_CHOICE_SHARE, 1 - _CHOICE_SHARE)
                 weights = _whole(pair_weights(self.kinds, left)) if self.kinds else None
                 none = np.zeros(len(left), np.int64)
                 score = TableErrors(tuple(left), _rounded(model, left, total), none, take, weights)
@@ -232,3 +309,73 @@ def _rounded(model: MixtureModel, tables: Sequence[Axes], total: float) -> IntAr
 def _as_measured(table: NoisyTable, law: NoiseLaw) -> Measured:
     variance = float(np.mean(table.variance))
     return Measured(table.axes, table.values, variance, 0.0 if law.gaussian else math.sqrt(variance / 2.0))
+
+
+def pair_shares(law: NoiseLaw, cells: Sequence[int]) -> list[Fraction]:
+    """Shares of chosen pairs: what each adds to the total variation counts, and large tables are mostly empty."""
+    cost = np.array([min(float(size), 8.0 * math.sqrt(size)) for size in cells])
+    wanted = cost ** (2.0 / 3.0 if law.gaussian else 0.5)
+    # Rounded down to a grid, so that what a platform rounds otherwise changes no share.
+    return [Fraction(max(1, int(4096 * part)), 4096 + len(cells)) for part in wanted / wanted.sum()]
+
+
+def merge_values(counts: FloatArray, least: float, *, ordered: bool) -> IntArray:
+    """Merge values of one attribute until each group holds ``least`` records or more, by their noisy counts.
+
+    Cells of pairs are the thinner, the finer the values; a value that is too rare to be seen in any pair is measured
+    together with its neighbours (of ordered attributes) or with the other rare ones.
+
+    Args:
+        counts: Records of each value, from what was released.
+        least: What a group should hold.
+        ordered: Whether neighbours belong together.
+
+    Returns:
+        The group of each value, numbered from zero without gaps.
+
+    Example:
+        >>> import numpy as np
+        >>> merge_values(np.array([50.0, 1.0, 2.0, 3.0, 60.0]), 5.0, ordered=True).tolist()
+        [0, 1, 1, 1, 2]
+        >>> merge_values(np.array([50.0, 1.0, 60.0, 3.0]), 5.0, ordered=False).tolist()
+        [0, 1, 2, 1]
+    """
+    groups = np.zeros(counts.size, dtype=np.int64)
+    if not ordered:
+        rare = counts < least
+        groups[~rare] = np.arange(int((~rare).sum()))
+        groups[rare] = counts.size
+    else:
+        group, held = 0, 0.0
+        for value, count in enumerate(counts):
+            if held >= least or (count >= least and held > _NEARLY * least):
+                group, held = group + 1, 0.0
+            groups[value] = group
+            held += float(count)
+        if group and held < 0.5 * least:
+            groups[groups == group] = group - 1
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    # In the order in which groups first appear.
+    rank = np.empty(first.size, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(first.size)
+    return np.asarray(rank[inverse.reshape(-1)], dtype=np.int64)
+
+
+def shares_within(counts: FloatArray, groups: IntArray) -> FloatArray:
+    """Give each value's part of its group; equal parts where a group holds nothing.
+
+    Args:
+        counts: Records of each value, none below zero.
+        groups: The group of each value.
+
+    Returns:
+        Parts that sum to one in every group.
+
+    Example:
+        >>> import numpy as np
+        >>> shares_within(np.array([1.0, 3.0, 0.0]), np.array([0, 0, 1])).tolist()
+        [0.25, 0.75, 1.0]
+    """
+    held, sizes = np.bincount(groups, counts), np.bincount(groups)
+    within = np.divide(counts, held[groups], out=1.0 / sizes[groups], where=held[groups] > 0.0)
+    return np.asarray(within, dtype=np.float64)

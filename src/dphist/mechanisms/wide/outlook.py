@@ -35,13 +35,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.tables.residuals import Axes
+from dphist.mechanisms.wide.chosen import Strength, seen_from, too_weak
 from dphist.mechanisms.wide.plan import Kinds, pair_weights, planned_variances
 from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
-from dphist.mechanisms.wide.strength import Strength, seen_from, too_weak
 from dphist.model.law import NoiseLaw
 
 FloatArray = NDArray[np.float64]
 
+# The share of the first question: how many records there are.
+COUNT_SHARE = {"gaussian": Fraction(1, 200), "laplace": Fraction(1, 400)}
 # Dependence that sampling makes between independent columns, over √(c · cells ÷ records).
 _SAMPLING = 0.3
 # How much more of a pair shrinking sees than its mean dependence says: dependence is not spread evenly. Shrinking does
