@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dphist
-from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.departures import boxes_of_all_sizes
 from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.posterior import Observed, posteriors
 from dphist.mechanisms import Marginals
 from dphist.mechanisms.marginals import shrunk_cube
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -61,12 +61,12 @@ def test_rows_that_lean_each_their_own_way_are_found_and_held():
 
 
 def test_blocks_are_made_along_attributes_that_have_neighbours():
-    levels: list[Any] = []
     table = np.ones((9, 16))
-    believe([Beside(table, 1.0, table, doubts=levels, ordered=(False, True))])
-    assert [each.shape for each in levels] == [(9, 2), (9, 4), (9, 8), (9, 16)]
-    alone: list[Any] = []
-    believe([Beside(table, 1.0, table, doubts=alone, ordered=(False, False))])
+    found, alone = (
+        posteriors([Observed(table, 1.0, table, ordered=(False, has))], variances=True)[0].variances
+        for has in (True, False)
+    )
+    assert [each.shape for each in found] == [(9, 2), (9, 4), (9, 8), (9, 16)]
     assert [each.shape for each in alone] == [(9, 16)]
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dphist.inference.tables import noise as tablenoise
-from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.departures import Departures
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.posterior import Observed, posteriors
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -60,8 +60,7 @@ def test_a_level_of_single_cells_is_summed_beyond_the_smaller_tables():
 
 
 def test_blocks_are_as_long_as_shrinking_made_them():
-    levels: list[Any] = []
-    believe([Beside(np.ones((9, 5, 2)), 1.0, np.ones((9, 5, 2)), doubts=levels)])
+    levels = posteriors([Observed(np.ones((9, 5, 2)), 1.0, np.ones((9, 5, 2)))], variances=True)[0].variances
     departures = Departures.of(levels)
     assert [each.shape for each in levels][::-1] == [(9, 5, 2), (5, 3, 2), (3, 3, 2)]
     assert departures.lengths == ((1, 1, 1), (2, 2, 1), (4, 2, 1))
@@ -75,21 +74,21 @@ def test_blocks_are_as_long_as_shrinking_made_them():
 @pytest.mark.parametrize("sized", [False, True])
 def test_the_posterior_variance_is_the_slope_of_the_mean(sized):
     """By which sums of published cells are known to go with sums of measured ones (Tweedie's formula)."""
-    from dphist.inference.tables.believing import _Level
+    from dphist.inference.tables.posterior import _Level
 
     model = np.full(200, 6.0)
 
-    def believed(noisy: Any) -> tuple[Any, Any, float]:
-        level = _Level(noisy, np.array([4.0]), np.array([1.0]), model, [], True, sized)
-        return level.believed(level.learned()[0], 1.0)
+    def found(noisy: Any) -> tuple[Any, Any]:
+        level = _Level(Observed(noisy, 4.0, model), noisy, model, sized=sized)
+        return level.posterior(level.learned()[0], 1.0, variances=True)
 
     noisy = np.array([4.0, 9.0, 30.0, 0.5] * 50)
-    mean, left, follows = believed(noisy)
-    assert follows == pytest.approx(left.sum())
+    mean, (left, covariance) = found(noisy)
+    assert covariance == pytest.approx(left.sum())
     for place in range(4):
         moved = noisy.copy()
         moved[place] += 1e-4
-        after = believed(moved)[0]
+        after = found(moved)[0]
         # How often departures are learned of all cells: one of two hundred hardly moves that.
         assert (after[place] - mean[place]) / 1e-4 * 4.0 == pytest.approx(left[place], rel=0.15, abs=0.02)
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist.inference.tables.believing import Beside, _summed, believe
 from dphist.inference.tables.departures import Shrunk
 from dphist.inference.tables.fitting import rake, reconcile
 from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.posterior import Observed, _tails, posteriors
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
@@ -64,7 +64,7 @@ def test_tables_lean_on_cells_that_are_right_and_not_on_those_that_are_not(biase
 
 @pytest.mark.parametrize("draws", [1.0, 4.0, 32.0])
 def test_sums_of_laplace_draws_keep_their_tails(draws):
-    variances, often = _summed(draws)
+    variances, often = _tails(draws)
     assert often.sum() == pytest.approx(1.0)
     assert often @ variances == pytest.approx(1.0)
     # The fourth moment of a sum of k Laplace draws of variance 1/k each is 3 + 3/k.
@@ -80,7 +80,7 @@ def test_full_cells_tell_how_far_they_depart_though_most_are_empty():
     noisy = truth + draw.laplace(0.0, 10.0 / np.sqrt(2.0), truth.shape)
     errors = []
     for sized in (False, True):
-        found = believe([Beside(noisy, 100.0, model, laplace=True)], sized=sized)[0]
+        found = posteriors([Observed(noisy, 100.0, model, laplace=True)], sized=sized)[0].mean
         errors.append(float(np.mean((found - truth)[:4, :10] ** 2)))
     # The better mix of both is off by 80 on average.
     assert errors[1] < min(0.95 * errors[0], 110.0)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.fitting import settle
+from dphist.inference.tables.posterior import Observed, posteriors
 
 
 def _towards(measured, variance, model, *, laplace=False):
-    return believe([Beside(measured, variance, model, laplace)])[0]
+    return posteriors([Observed(measured, variance, model, laplace)])[0].mean
 
 
 def _noise(shape, laplace, seed=3):
@@ -73,7 +73,7 @@ def test_a_table_of_two_by_two_is_one_difference_and_not_four():
     found = _towards(model + 50.0 * apart, 100.0**2, model)
     assert np.abs(found - model).max() < 2.5
     # Six deviations are none of noise, though no cell lies off by more than three.
-    found = believe([Beside(10.0 * model + 300.0 * apart, 100.0**2, 10.0 * model)])[0]
+    found = posteriors([Observed(10.0 * model + 300.0 * apart, 100.0**2, 10.0 * model)])[0].mean
     assert np.abs(found - 10.0 * model - 300.0 * apart).max() < 60.0
 
 
@@ -82,7 +82,7 @@ def test_cells_that_are_full_keep_what_sampling_makes_of_them():
     model = np.full((8, 8), 400.0)
     truth = np.random.default_rng(2).poisson(model)
     noise = _noise(model.shape, False)
-    found = believe([Beside(truth + noise, 1.0, model)])[0]
+    found = posteriors([Observed(truth + noise, 1.0, model)])[0].mean
     assert np.mean((found - truth) ** 2) < 1.1 * np.mean(noise**2)
 
 
@@ -90,5 +90,7 @@ def test_what_a_table_says_beyond_smaller_ones_may_be_noisier_than_its_cells():
     # Margins were measured as well, so cells vary by half of what the one number does that is left to the table.
     model, apart = np.full((2, 2), 1000.0), np.array([[1.0, -1.0], [-1.0, 1.0]])
     noise = 120.0 * apart
-    sure, unsure = (believe([Beside(model + noise, 50.0**2, model, beyond=v)])[0] for v in (None, 100.0**2))
+    sure, unsure = (
+        posteriors([Observed(model + noise, 50.0**2, model, beyond=v)])[0].mean for v in (None, 100.0**2)
+    )
     assert np.abs(unsure - model).max() < 0.6 * np.abs(sure - model).max()

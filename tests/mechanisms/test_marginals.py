@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.posterior import Observed, posteriors
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
@@ -291,7 +291,7 @@ def test_two_attributes_that_go_by_chance_are_weighed_too(monkeypatch):
         cube = run(mechanism, Histogram(table, counts), "0.1", seed=seed).counts
         product = np.outer(cube.sum(axis=1), cube.sum(axis=0)) / cube.sum()
         with monkeypatch.context() as unweighed:
-            unweighed.setattr("dphist.inference.tables.believing._weighed", lambda gains: [1.0] * len(gains))
+            unweighed.setattr("dphist.inference.tables.posterior._weights", lambda gains: [1.0] * len(gains))
             before = run(mechanism, Histogram(table, counts), "0.1", seed=seed).counts
         off.append([np.mean((boxes.answer(each) - truth) ** 2) for each in (cube, product, before)])
     weighed, alone, not_weighed = np.sqrt(np.mean(off, axis=0))
@@ -303,10 +303,10 @@ def test_tables_that_depart_are_believed_and_teach_the_others():
     draw = np.random.default_rng(4)
     even, apart = np.full((6, 6), 400.0), 400.0 + 300.0 * np.eye(6) - 50.0
     noise = [draw.normal(0.0, 30.0, (6, 6)) for _ in range(4)]
-    clear = [Beside(apart + each, 900.0, even) for each in noise]
-    none = [Beside(even + each, 900.0, even) for each in noise]
-    found = believe([*clear, *none])
+    clear = [Observed(apart + each, 900.0, even) for each in noise]
+    none = [Observed(even + each, 900.0, even) for each in noise]
+    found = posteriors([*clear, *none])
     for one in found[:4]:
-        assert np.abs(one - apart).max() < 120.0
+        assert np.abs(one.mean - apart).max() < 120.0
     # Counts of 400 vary by 20 as a sample does, so 400 ÷ 1,300 of what is measured is kept, and hardly more.
-    assert np.mean([np.std(one - even) for one in believe(none)]) < 1.2 * 400 / 1300 * 30.0
+    assert np.mean([np.std(one.mean - even) for one in posteriors(none)]) < 1.2 * 400 / 1300 * 30.0

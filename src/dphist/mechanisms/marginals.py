@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.neighbours import denoise_field
-from dphist.inference.tables.believing import Beside, believe
 from dphist.inference.tables.departures import Departures, Shrunk
 from dphist.inference.tables.fitting import agreeing, rake, reconcile, settle
 from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.posterior import Observed, posteriors
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes
 from dphist.inference.tables.synthesis import RakedModel
@@ -211,30 +211,27 @@ class _Shrinking:
 
     def __init__(self, measured: MeasuredTables, ordered: tuple[bool, ...] | None) -> None:
         self.measured, self.ordered = measured, ordered
-        self.doubts: dict[Axes, Departures] = {}
-        self.follows: dict[Axes, float] = {}
-        self.left: list[FloatArray] = []
+        self.levels: dict[Axes, list[FloatArray]] = {}
+        self.covariances: dict[Axes, float] = {}
 
     def __call__(
         self, tables: dict[Axes, tuple[FloatArray, FloatArray]], *, sized: bool = False
     ) -> dict[Axes, FloatArray]:
         measured, every = self.measured, self.measured.everything
-        beside = {
+        observed = [
             # Noise of a table that was measured whole is mostly its own; in sums of others' cells it is all but normal.
-            axes: Beside(
+            Observed(
                 *(values, measured.cell_variance(axes), model),
                 laplace=measured.kind == "laplace" and axes in measured.axes,
-                doubts=[] if every in measured.axes else None,
                 ordered=_blocked(axes, self.ordered, alone=len(every) == 2),
                 beyond=1.0 / measured.precision(axes),
             )
             for axes, (values, model) in tables.items()
-        }
-        found = dict(zip(beside, believe(list(beside.values()), sized=sized), strict=True))
-        self.doubts |= {axes: Departures.of(each.doubts) for axes, each in beside.items() if each.doubts}
-        self.follows |= {axes: sum(each.follows) for axes, each in beside.items()}
-        self.left = [each.doubts[-1] for each in beside.values() if each.doubts]
-        return found
+        ]
+        found = posteriors(observed, sized=sized, variances=every in measured.axes)
+        for axes, each in zip(tables, found, strict=True):
+            self.levels[axes], self.covariances[axes] = each.variances, each.covariance
+        return {axes: each.mean for axes, each in zip(tables, found, strict=True)}
 
 
 def shrunk_cube(
@@ -263,10 +260,13 @@ def shrunk_cube(
     # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
     # cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
     whole_alone: dict[Axes, FloatArray] = {(): np.asarray(settled[()])}
-    targets = whole_alone if _alone(measured) else reconcile(measured, settled, wanted, found, better.follows)
-    doubt = better.left[0] + _NEVER_SURE * cube
+    targets = (
+        whole_alone if _alone(measured) else reconcile(measured, settled, wanted, found, better.covariances)
+    )
+    doubt = better.levels[every][-1] + _NEVER_SURE * cube
     found = rake(found, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise, doubt)
-    return found, Shrunk(measured, found, order, better.doubts, ordered=checked)
+    left = {axes: Departures.of(levels) for axes, levels in better.levels.items() if levels}
+    return found, Shrunk(measured, found, order, left, ordered=checked)
 
 
 def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:

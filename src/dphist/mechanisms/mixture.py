@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes
+from dphist.inference.tables.synthesis import LaterModel
 from dphist.mechanisms.options import Large, Most, checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
 from dphist.mechanisms.wide.chosen import ChosenPairs, Strength
@@ -168,7 +170,7 @@ class Mixture:
         return self.together(errors, asked, note)
 
     def together(self, errors: ResidualNoise, asked: Sequence[Axes], note: str) -> TableEstimate:
-        """Fit a model to all that was measured, and publish tables between both.
+        """Fit a model to all that was measured, and publish tables between both, once they are read.
 
         Args:
             errors: Of what was measured.
@@ -178,7 +180,10 @@ class Mixture:
         Returns:
             The tables, with their errors and the model.
         """
-        return fit_together(errors, asked, note, classes=self.classes, steps=self.steps, long=self.long)
+        later = LaterModel(
+            partial(fit_together, errors.residuals, asked, self.classes, self.steps, self.long)
+        )
+        return TableEstimate(later, errors, note, later)
 
 
 def counted(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated
@@ -20,7 +20,7 @@ from dphist.inference.tables.residuals import Axes, Measured, TableResiduals, su
 from dphist.inference.tables.shrinking import shrink_downward
 from dphist.mechanisms.options import Most, checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
-from dphist.mechanisms.wide.ranges import AxisPlan, plan_axes
+from dphist.mechanisms.wide.ranges import plan_axes
 from dphist.model.domain import Domain, Nominal
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
@@ -172,66 +172,38 @@ def measure_residuals(
     Returns:
         All that was measured, by residuals.
     """
-    shape = data.shape
-    trees = plan_axes(data.domain, ranges, gaussian=data.law().gaussian)
+    shape, gaussian = data.shape, data.law().gaussian
+    trees = plan_axes(data.domain, ranges, gaussian=gaussian)
+    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees, kinds, by_cells=by_cells)
     if trees:
-        return _measure_ranged(data, wanted, trees, kinds, by_cells=by_cells)
-    if data.law().gaussian:
-        plan = plan_residuals(shape, wanted, kinds=kinds, by_cells=by_cells)
+        weights = tuple((axis, each.weights) for axis, each in trees.items())
+        noisy = data.measure(RangedTables(plan.tables, plan.shares, weights, centred=gaussian))
+    elif gaussian:
         noisy = data.measure(ResidualQuery(plan.tables, plan.shares))
     else:
-        plan = plan_totals(shape, wanted, kinds=kinds, by_cells=by_cells)
         noisy = data.measure(TableTotals(plan.tables, plan.shares, plan.differences))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
     # A block holds more than was announced: what nobody asked for stays unknown.
-    about = frozenset(inner for axes in wanted for inner in subsets(axes))
+    about = None if gaussian or trees else frozenset(inner for axes in wanted for inner in subsets(axes))
     found, begin = [], 0
     for place, axes in enumerate(plan.tables):
         chosen = plan.differences[place] if plan.differences else ()
-        sides = [1 if axis in chosen else shape[axis] for axis in axes]
-        values = noisy.values[begin : begin + math.prod(sides)].astype(np.float64).reshape(sides)
-        each = float(variance[begin])
-        if noisy.law.gaussian:
-            # In units of the table: its residual was multiplied by the number of its cells.
-            cells = math.prod(sides)
-            found.append(Measured(axes, values / cells, each / cells**2, 0.0, residual=True))
-        else:
-            found.append(Measured(axes, values, each, float(scale[begin]), chosen, about=about))
-        begin += values.size
-    return TableResiduals(shape, found)
-
-
-def _measure_ranged(
-    data: PrivateRecords,
-    wanted: Sequence[Axes],
-    trees: Mapping[int, AxisPlan],
-    kinds: Kinds,
-    *,
-    by_cells: bool,
-) -> TableResiduals:
-    """The same, by contrasts along the axes with a tree."""
-    shape, gaussian = data.shape, data.law().gaussian
-    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees, kinds, by_cells=by_cells)
-    weights = tuple((axis, each.weights) for axis, each in trees.items())
-    noisy = data.measure(RangedTables(plan.tables, plan.shares, weights, centred=gaussian))
-    variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
-    found, begin = [], 0
-    for axes in plan.tables:
-        plain = [axis for axis in axes if axis not in trees]
-        sides = [shape[axis] - (axis in trees) for axis in axes]
+        sides = [1 if axis in chosen else shape[axis] - (axis in trees) for axis in axes]
         values = noisy.values[begin : begin + math.prod(sides)].astype(np.float64).reshape(sides)
         # The first answer is of every tree's root: what the table has, without what the roots have.
         roots = math.prod(float(trees[axis].noise.noise[0]) for axis in axes if axis in trees)
         heavy = math.prod(float(trees[axis].noise.scale[0]) for axis in axes if axis in trees)
         # In units of the table: residuals are multiplied by the number of values.
-        units = math.prod(shape[axis] for axis in plain) if gaussian else 1
+        units = math.prod(shape[axis] for axis in axes if axis not in trees) if gaussian else 1
         found.append(
             Measured(
                 axes,
                 values / units,
                 float(variance[begin]) / roots / units**2,
                 0.0 if gaussian else float(scale[begin]) / heavy,
+                chosen,
                 residual=gaussian,
+                about=about,
             )
         )
         begin += values.size

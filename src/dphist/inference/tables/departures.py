@@ -1,7 +1,7 @@
 """How far a shrunk cube may be off: what is left to doubt once tables were moved towards what smaller ones suggest.
 
 Least squares over tables (`dphist.inference.tables.residuals`) knows its noise exactly, and where only the cube itself
-says anything that noise is large. What is published is better: `dphist.inference.tables.believing` keeps of a departure
+says anything that noise is large. What is published is better: `dphist.inference.tables.posterior` keeps of a departure
 only what noise does not explain. So the error of a published sum over a box has two parts.
 
 **Smaller tables.** Residuals of few attributes are published about as least squares has them: their variances add up

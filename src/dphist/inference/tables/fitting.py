@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ _MODEL_ROUNDS = 5
 _SAME = 1e-9
 # With fewer degrees of freedom a mean of squares tells nothing.
 _FREE = 3
+# Tables of at most 6 attributes are bounded by their tables of two, larger ones by those of one.
+_FEW_AXES = 6
 
 
 def settle(
@@ -281,3 +284,29 @@ def _squares(values: FloatArray) -> float:
     """What a table holds beyond its margins, squared."""
     left = centred(values)
     return float((left * left).sum())
+
+
+def settled_order(axes: int) -> int:
+    """Of how many attributes the smaller tables are that are settled before a table, and bound its cells."""
+    return min(2, axes - 1) if axes <= _FEW_AXES else 1
+
+
+def bounds(model: FloatArray) -> FloatArray:
+    """What a cell holds at most: the least cell, among smaller tables that are settled already, that it is part of.
+
+    Args:
+        model: A table.
+
+    Returns:
+        The bound of every cell.
+
+    Example:
+        >>> import numpy as np
+        >>> bounds(np.array([[1.0, 2.0], [3.0, 0.0]])).tolist()
+        [[3.0, 2.0], [3.0, 2.0]]
+    """
+    most = np.full(model.shape, float(model.sum()))
+    for axes in combinations(range(model.ndim), settled_order(model.ndim)):
+        others = tuple(axis for axis in range(model.ndim) if axis not in axes)
+        most = np.minimum(most, model.sum(axis=others, keepdims=True))
+    return most

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.believing import bounds
-from dphist.inference.tables.fitting import implied
+from dphist.inference.tables.fitting import bounds, implied
 from dphist.inference.tables.residuals import Axes, TableResiduals, centred, subsets
 from dphist.kernels.special import log_normal
 

@@ -17,7 +17,7 @@ from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
 from dphist.inference.tables.shrinking import disagreement, shrink_column, shrink_together
-from dphist.inference.tables.synthesis import LaterModel, PublishedModel
+from dphist.inference.tables.synthesis import PublishedModel
 
 FloatArray = NDArray[np.float64]
 
@@ -32,28 +32,20 @@ _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
 
 
 def fit_together(
-    errors: ResidualNoise, asked: Sequence[Axes], note: str, *, classes: int, steps: int, long: int
-) -> TableEstimate:
-    """Fit a model to all that was measured, and publish tables between both, once they are read.
+    residuals: TableResiduals, asked: Sequence[Axes], classes: int, steps: int, long: int
+) -> PublishedModel:
+    """Fit a model to all that was measured, and make tables that lie between both.
 
     Args:
-        errors: Of what was measured.
+        residuals: What was measured.
         asked: The tables to publish; those that are not covered are the model's guess.
-        note: How it came about.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
         long: Columns of at least this many values are held against others alone.
 
     Returns:
-        The tables, with their errors and the model.
+        The model, with the tables.
     """
-    later = LaterModel(partial(_together, errors.residuals, asked, classes, steps, long))
-    return TableEstimate(later, errors, note, later)
-
-
-def _together(
-    residuals: TableResiduals, asked: Sequence[Axes], classes: int, steps: int, long: int
-) -> PublishedModel:
     total = max(1.0, float(residuals.table(())))
     every = [*asked, *((axis,) for axis in range(len(residuals.shape)))]
     inside = {residuals.kept(inner) for axes in every for inner in subsets(axes)} - {()}
