@@ -86,7 +86,7 @@ def test_words_that_say_nothing_are_refused(words):
 
 def test_the_terminal_guides_from_a_file_to_a_report(visits, tmp_path):
     answers = tmp_path / "answers.txt"
-    answers.write_text("0 to 99\nF, M\n\n\nmarginals:2\n1\n\n2\nyes\n")
+    answers.write_text("no\n0 to 99\nF, M\n\nmarginals:2\n1\n\n2\nyes\n")
     words = ["start", str(visits), "--folder", str(tmp_path), "--answers", str(answers), "--no-browser"]
     done = CliRunner().invoke(commands, words)
     assert done.exit_code == 0, done.exception
@@ -117,8 +117,8 @@ def test_the_terminal_guides_from_a_file_to_a_report(visits, tmp_path):
 
 @pytest.mark.parametrize(
     "answers",
-    ["", "0 to 99\n", "ninety\n", "\n\n\n\n", "0 to 99\nF, M\n\nrow\ntables\n", "0 to 99\n\n\nperson\n",
-     "0 to 9\n\n\nrow\ncells\n-1\n", "0 to 9\n\n\nrow\ncells\n1\n\n1/2\n"],
+    ["", "row\n0 to 99\n", "row\nninety\n", "\n\n\n\n", "row\n0 to 99\nF, M\n\ntables\n", "person\n", "yes\n",
+     "row\n0 to 9\n\n\ncells\n-1\n", "row\n0 to 9\n\n\ncells\n1\n\n1/2\n"],
 )  # fmt: skip
 def test_answers_that_do_not_work_end_before_anything_is_written(answers, visits, tmp_path):
     (tmp_path / "answers.txt").write_text(answers)
@@ -131,16 +131,16 @@ def test_answers_that_do_not_work_end_before_anything_is_written(answers, visits
 
 def test_who_asks_goes_back_and_takes_the_answers_along(visits, tmp_path, monkeypatch, capsys):
     typed = [
+        "row",
+        "back",
+        "rows=2",
         "0 to 9",
         "back",
         "0 to 99",
         "F, M",
         "",
-        "row",
         "cells",
         "back",
-        "back",
-        "rows=2",
         "ranges",
         None,
     ]
@@ -157,7 +157,7 @@ def test_who_asks_goes_back_and_takes_the_answers_along(visits, tmp_path, monkey
     with pytest.raises(typer.Abort):
         starting._answered(str(visits), tmp_path, starting.Ask([], typed=True))
     kept = tmp_path / "visits.answers.txt"
-    assert kept.read_text() == "0 to 99\nF, M\n\nrows=2\nranges\n"
+    assert kept.read_text() == "rows=2\n0 to 99\nF, M\n\nranges\n"
     assert f"--answers {kept}" in capsys.readouterr().out
     # They are gone on from, and what is there is not written over.
     said = iter(["1/2", "people", None])
@@ -185,7 +185,7 @@ def test_the_budget_is_for_whom_the_start_protects(visits, tmp_path):
 
 
 def test_no_is_no(visits, tmp_path):
-    typed = "0 to 99\nF, M\n\nrow\ncells\n1\npeople\n1\nno\n"
+    typed = "no\n0 to 99\nF, M\n\ncells\n1\npeople\n1\nno\n"
     done = CliRunner().invoke(commands, ["start", str(visits), "--folder", str(tmp_path)], input=typed)
     assert done.exit_code == 0, done.exception
     assert "nothing was spent" in done.stdout
@@ -204,7 +204,7 @@ def test_no_is_no(visits, tmp_path):
 def test_the_page_and_the_terminal_propose_the_same(client, visits, tmp_path, public, proposed):
     """The page had proposed ranges whatever the columns, and the terminal tables of two."""
     answers = tmp_path / "answers.txt"
-    answers.write_text("\n".join([*public.values(), "", "", "", "", "", "", "no", ""]))
+    answers.write_text("\n".join(["", *public.values(), "", "", "", "", "", "no", ""]))
     words = ["start", str(visits), "--folder", str(tmp_path), "--answers", str(answers), "--no-browser"]
     assert CliRunner().invoke(commands, words).exit_code == 0
     (tmp_path / "page").mkdir()
@@ -416,3 +416,18 @@ def test_a_person_starts_in_a_browser(look, visits, tmp_path):
         server.should_exit = True
         thread.join(timeout=20)
         listening.close()
+
+
+def test_the_first_question_is_whether_people_have_several_rows_and_says_what_follows(visits, tmp_path):
+    typed = "rows=5, id=comment\n0 to 99\nF, M\n\ncells\n1\npeople\n1\nno\n"
+    done = CliRunner().invoke(commands, ["start", str(visits), "--folder", str(tmp_path)], input=typed)
+    assert done.exit_code == 0, done.exception
+    asked = [line for line in done.stdout.splitlines() if line[:2] in ("1.", "2.", "3.", "4.", "5.")]
+    assert asked[0].startswith("1. Can one person have several rows?")
+    assert "at most 5 of each count. Noise is 5 times as large" in done.stdout
+    promises = {
+        unit: Start(source="x.csv", public={}, unit=unit).promise for unit in ("row", "rows=3", "row, id=p")
+    }
+    assert "twice the ε" in promises["row"]
+    assert "3 times" in promises["rows=3"]
+    assert promises["row, id=p"].endswith("at most 1 of each count.")

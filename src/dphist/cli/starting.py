@@ -92,7 +92,13 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     if ask.typed:
         screen.line("(“back” as an answer goes back to the question before)")
     screen.line(
-        "\n1. What is public about each? It must come from what everybody may know (a code book, the law), never from\n"
+        "\n1. Can one person have several rows? Then protecting a row does not protect the person.\n"
+        "   row (no, one each) · rows=5 (yes, five at most) · rows=5, id=COLUMN (yes; that column says who it is)\n"
+    )
+    unit = ask("who is protected", "row", _unit)
+    screen.line(f"   {Start(source=source, public={}, unit=unit).promise}")
+    screen.line(
+        "\n2. What is public about each? It must come from what everybody may know (a code book, the law), never from\n"
         "   the records. Write one of these:\n"
     )
     for form in FORMS.split(" · "):
@@ -104,10 +110,6 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     screen.line(
         f"   {' × '.join(f'{a.name} {a.size}' for a in domain.attributes)} = {counted(domain.size, 'cell')}"
     )
-    screen.line(
-        "\n2. Who is protected? row · rows=5 (a person may have five) · rows=5, id=COLUMN (that names them)\n"
-    )
-    unit = ask("who", "row", lambda words: (Unit.parse(words), words)[1])
     screen.line(
         "\n3. What will people look up? It decides the error more than anything else.\n"
         "   cells · prefixes · ranges · marginals (every attribute by itself) · marginals:2 (tables of two) · "
@@ -206,6 +208,15 @@ def _words_of(name: str) -> Callable[[str], str]:
         return words
 
     return read
+
+
+def _unit(words: str) -> str:
+    """Who is protected, once it can be read; whoever answers the question with no has a row each."""
+    if words.strip().lower() in ("yes", "y"):
+        raise InputError("how many at most? Write rows=5, or rows=5, id=COLUMN if a column says who it is")
+    words = "row" if words.strip().lower() in ("no", "n") else words
+    Unit.parse(words)
+    return words
 
 
 def _yes(words: str) -> bool:

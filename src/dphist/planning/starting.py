@@ -104,6 +104,17 @@ class Start:
         return f"{head}\n{self.domain.to_toml()}"
 
     @property
+    def promise(self) -> str:
+        """What follows from who is protected, in a sentence or two."""
+        unit = Unit.parse(self.unit)
+        if unit.id is None and unit.steps == 1:
+            return "A row is protected. Whoever has two rows may lose twice the ε, three rows three times."
+        noise = f" Noise is {unit.steps:,} times as large as for one row." if unit.steps > 1 else ""
+        if unit.id is None:
+            return f"Protected is {unit.describe()}.{noise}"
+        return f"People are protected, whatever number of rows they have: at most {unit.rows:,} of each count.{noise}"
+
+    @property
     def stem(self) -> str:
         """What the files are called."""
         name = Path(self.source.rpartition("::")[2] if "::" in self.source else self.source).name
