@@ -449,15 +449,15 @@ def test_a_fork_does_not_share_the_connection(ledger):
 
 @forks
 def test_a_connection_that_crosses_a_fork_unnoticed_is_left_alone(ledger, monkeypatch):
-    from dphist.private.ledger import guarded
+    from dphist.private.ledger import store
 
     ledger.create("adults", 1)
     old = ledger._store._connection
     # As after a fork made by C code, which runs no hooks: the connection is there, its owner is not.
-    monkeypatch.setattr(guarded, "_inherited", [])
+    monkeypatch.setattr(store, "_inherited", [])
     ledger._store._owner = -1
     ledger.reserve("adults", 0.1, "child")
-    assert guarded._inherited == [old]
+    assert store._inherited == [old]
     assert ledger._store._connection is not old
     old.close()
 

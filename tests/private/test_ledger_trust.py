@@ -14,7 +14,8 @@ import pytest
 
 from dphist import errors
 from dphist.private.ledger import Head, Ledger
-from dphist.private.ledger.sqlite import FORMAT, _explained  # type: ignore[attr-defined]
+from dphist.private.ledger.sqlite import _explained
+from dphist.private.ledger.store import FORMAT
 
 
 @pytest.fixture

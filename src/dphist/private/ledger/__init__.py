@@ -2,26 +2,23 @@
 
 ::
 
-    amounts.py   amounts as they are kept
-    lines.py     the history: hash-chained lines, and the books that follow from them
-    totals.py    totals in ε, (ε, δ) and ρ, and the rule by which a spend fits one
+    totals.py    amounts, totals in ε, (ε, δ) and ρ, and the rule by which a spend fits one
     units.py     for whom a budget counts, and what a spend for somebody else costs in it
-    witness.py   a note beside the ledger of how far it had come, against restoring an old one
-    guarded.py   what every store does alike: turns, transactions, forks
-    sqlite.py    the store: one file, many processes
-    mounted.py   where a file cannot be shared
-    postgres.py  the store: one database, many machines
-    store.py     what a store promises, so that a second one fits the same tests
-    spending.py  one spend: what it costs, and the reservation that comes of it
+    spending.py  one spend: whom it protects, and what it costs
+    lines.py     the history: hash-chained lines, and the books that follow from them
     journal.py   lines as they are stored, read, added and held to what others have noted
+    witness.py   a note beside the ledger of how far it had come, against restoring an old one
+    store.py     what a store promises, and what all do alike: turns, transactions, forks
+    sqlite.py    the store: one file, many processes; mounted.py where a file cannot be shared
+    postgres.py  the store: one database, many machines
     reading.py   what a ledger says of itself, in each way of counting
+    wording.py   what people may write, and what is said to them
     book.py      Ledger, which users meet
 """
 
-from dphist.private.ledger.book import Ledger
+from dphist.private.ledger.book import Ledger, Reservation
 from dphist.private.ledger.lines import Entry, Head, Line
 from dphist.private.ledger.reading import Account
-from dphist.private.ledger.spending import Reservation
 from dphist.private.ledger.units import described
 
 __all__ = ["Account", "Entry", "Head", "Ledger", "Line", "Reservation", "described"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
@@ -15,14 +16,13 @@ from dphist.extras import need
 from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
-from dphist.private.ledger.amounts import amount_of
 from dphist.private.ledger.journal import Journal
 from dphist.private.ledger.lines import START, Head
 from dphist.private.ledger.reading import Readings
-from dphist.private.ledger.spending import Reservation, affordable, protected_by, spend_of
+from dphist.private.ledger.spending import affordable, protected_by, spend_of
 from dphist.private.ledger.sqlite import SqliteStore
 from dphist.private.ledger.store import Store
-from dphist.private.ledger.totals import Sums, Total
+from dphist.private.ledger.totals import ZERO, Sums, Total, amount_of
 from dphist.private.ledger.units import described, written
 from dphist.private.ledger.witness import Witness
 from dphist.private.ledger.wording import (
@@ -38,6 +38,40 @@ from dphist.private.ledger.wording import (
     path_of,
     read_alike,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """Budget that is spent, on disk, for one opening of the gate.
+
+    It is never given back: if the process dies, or the answers are thrown away, the budget stays spent,
+    because nobody can prove that nothing was seen. A retry is a new reservation. ``cost`` is what ``epsilon`` or
+    ``rho``, for ``unit``, took from the budget, in the budget's unit and currency.
+    """
+
+    id: int
+    dataset: str
+    epsilon: Fraction | None
+    cost: Fraction
+    purpose: str
+    unit: str
+    when: datetime
+    hash: str
+    rho: Fraction | None = None
+    delta: Fraction = ZERO
+    _ledger: Ledger = field(repr=False, compare=False)
+
+    def open(self) -> None:
+        """Claim the one opening of the gate that this reservation pays for.
+
+        The claim is a line in the ledger, so a copy of the reservation in another thread or process cannot
+        claim it again: the second raises `errors.RightUsed`.
+        """
+        self._ledger._open(self)
+
+    def complete(self, digest: str) -> None:
+        """Write down the digest of the release that came of this reservation."""
+        self._ledger.complete(self, digest)
 
 
 @explained
@@ -96,34 +130,34 @@ class Ledger(Readings):
             The open ledger; use it in a ``with`` statement, or close it.
         """
         if isinstance(place, str) and place.partition("://")[0] in ("postgresql", "postgres"):
-            return cls._on_postgres(place, witness, patience)
-        path = path_of(place)
-        kept = beside(path) if witness is True else apart(Path(witness).absolute(), path) if witness else None
+            from dphist.private.ledger.postgres import PostgresStore, witness_path
+
+            need("psycopg", "postgres")
+            path = None
+            store: Store = PostgresStore(place, patience)
+            kept = witness_path(place) if witness is True else Path(witness).absolute() if witness else None
+        else:
+            path = path_of(place)
+            store = SqliteStore(path, patience)
+            kept = (
+                beside(path)
+                if witness is True
+                else apart(Path(witness).absolute(), path)
+                if witness
+                else None
+            )
         watch = None if kept is None else Witness(kept)
         # Read first: whatever the witness has seen was durable before, so the ledger read next must hold it.
         seen = watch.head() if watch else START
-        if seen.number and empty(path):
+        if path is not None and seen.number and empty(path):
             raise older(path, watch)
-        return cls(SqliteStore(path, patience), watch)._begun(seen)
-
-    @classmethod
-    def _on_postgres(cls, url: str, witness: bool | str | os.PathLike[str], patience: float) -> Ledger:
-        from dphist.private.ledger.postgres import PostgresStore, witness_path
-
-        need("psycopg", "postgres")
-        store = PostgresStore(url, patience)
-        watch = (
-            Witness(witness_path(url) if witness is True else Path(witness).absolute()) if witness else None
-        )
-        return cls(store, watch)._begun(watch.head() if watch else START)
-
-    def _begun(self, seen: Head) -> Ledger:
+        made = cls(store, watch)
         try:
-            self._journal.begin(seen)
+            made._journal.begin(seen)
         except BaseException:
-            self.close()
+            made.close()
             raise
-        return self
+        return made
 
     def create(
         self,
@@ -153,15 +187,13 @@ class Ledger(Readings):
         dataset = one_line(dataset, "dataset")
         made = _total(total, epsilon, delta, rho, discover)
         protected = written(protected_by(unit))
-        with self._store.writing() as run:
-            self._journal.catch_up(run)
+        with self._journal.writing() as run:
             if dataset in self._journal.books.budgets:
                 raise created_twice(dataset, self._store.place)
             if (other := read_alike(dataset, self._journal.books.budgets)) is not None:
                 raise confusing(dataset, other, self._store.place)
-            line = self._journal.append(run, "created", dataset, amount=made.text, unit=protected, time=now())
+            self._journal.append(run, "created", dataset, amount=made.text, unit=protected, time=now())
             self._journal.create(run, dataset, made)
-        self._journal.note(line)
 
     def raise_total(
         self,
@@ -188,8 +220,7 @@ class Ledger(Readings):
             discover: The new part of δ for discovered keys.
         """
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
-        with self._store.writing() as run:
-            self._journal.catch_up(run)
+        with self._journal.writing() as run:
             fund = self._journal.fund(dataset)
             old = fund.total
             if total is None and epsilon is None and rho is None:
@@ -204,9 +235,8 @@ class Ledger(Readings):
             )
             if not made.above(old):
                 raise lowered(dataset, old)
-            line = self._journal.append(run, "raised", dataset, amount=made.text, purpose=purpose, time=now())
+            self._journal.append(run, "raised", dataset, amount=made.text, purpose=purpose, time=now())
             self._journal.update(run, dataset, fund, total=made, sums=Sums.under(made, fund.spends))
-        self._journal.note(line)
 
     def reserve(
         self,
@@ -236,8 +266,7 @@ class Ledger(Readings):
         """
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
         asked, protected = spend_of(budget, delta), protected_by(unit)
-        with self._store.writing() as run:
-            self._journal.catch_up(run)
+        with self._journal.writing() as run:
             fund = self._journal.fund(dataset)
             spend, sums = affordable(dataset, fund, asked, protected, self._store.place)
             line = self._journal.append(
@@ -250,7 +279,6 @@ class Ledger(Readings):
                 time=now(),
             )
             self._journal.update(run, dataset, fund, total=fund.total, sums=sums)
-        self._journal.note(line)
         return Reservation(
             id=line.number,
             dataset=dataset,
@@ -295,15 +323,13 @@ class Ledger(Readings):
         return self._journal.look(look)
 
     def _open(self, reservation: Reservation) -> None:
-        with self._store.writing() as run:
-            self._journal.catch_up(run)
+        with self._journal.writing() as run:
             entry = self._journal.entry(reservation.id, reservation.hash)
             if entry.status != "reserved":
                 raise errors.RightUsed(
                     f"reservation {entry.id} of {entry.dataset!r} has already opened the gate; reserve again"
                 )
-            line = self._journal.append(run, "opened", entry.dataset, subject=entry.id)
-        self._journal.note(line)
+            self._journal.append(run, "opened", entry.dataset, subject=entry.id)
 
     def complete(self, reservation: Reservation | int, digest: str) -> None:
         """Record the digest of the release a reservation paid for, so that an auditor can match the two.
@@ -320,8 +346,7 @@ class Ledger(Readings):
             if isinstance(reservation, Reservation)
             else (reservation, None)
         )
-        with self._store.writing() as run:
-            self._journal.catch_up(run)
+        with self._journal.writing() as run:
             entry = self._journal.entry(number, seal)
             if entry.status == "published" and entry.digest == digest:
                 return
@@ -330,8 +355,7 @@ class Ledger(Readings):
                 raise errors.InputError(
                     f"reservation {number} of {entry.dataset!r} {state}; one reservation pays for one release"
                 )
-            line = self._journal.append(run, "published", entry.dataset, subject=number, digest=digest)
-        self._journal.note(line)
+            self._journal.append(run, "published", entry.dataset, subject=number, digest=digest)
 
     def verify(self, *heads: tuple[int, str]) -> Head:
         """Replay the whole history from its first line, and check that it holds every given head.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from dphist import errors
@@ -26,6 +27,7 @@ class Journal:
         self.store = store
         self.witness = witness
         self.books = Books()
+        self._appended: list[Line] = []
 
     def begin(self, seen: Head) -> None:
         """Check what is there against what a witness has seen, and write the first line of an empty ledger."""
@@ -34,14 +36,22 @@ class Journal:
             self.catch_up(run)
             self.require(run, seen, lambda: older(self.store.place, self.witness))
         if not self.books.head.number:
-            with self.store.writing() as run:
-                self.catch_up(run)
-                line = None
+            with self.writing() as run:
                 if not self.books.head.number:
                     # A name of its own, so that two ledgers never share a hash. Not noise, and not secret.
-                    line = self.append(run, "began", purpose=str(uuid4()), time=now())
-            if line is not None:
-                self.note(line)
+                    self.append(run, "began", purpose=str(uuid4()), time=now())
+
+    @contextmanager
+    def writing(self) -> Iterator[Run]:
+        """A block that is alone and has read all lines; the witness hears of what it appends once that is durable."""
+        with self.store.writing() as run:
+            self.catch_up(run)
+            self._appended.clear()
+            yield run
+            appended = list(self._appended)
+        if self.witness is not None:
+            for line in appended:
+                self.witness.note(Head(line.number, line.hash))
 
     def look(self, answer: Callable[[], T]) -> T:
         """Answer from one committed state."""
@@ -77,7 +87,7 @@ class Journal:
         head = self.books.head
         number = head.number
         # The columns are ours, so this is no way in for text of the user's.
-        rows = run(f"SELECT {_ALL} FROM lines WHERE number >= ? ORDER BY number", (number,))  # noqa: S608
+        rows = run(f"SELECT {_ALL} FROM lines WHERE number >= ? ORDER BY number", number)  # noqa: S608
         try:
             if head.number:
                 if not rows or (rows[0][0], rows[0][-1]) != head:
@@ -97,43 +107,25 @@ class Journal:
 
     def require(self, run: Run, head: Head, failure: Callable[[], errors.LedgerError]) -> None:
         """Refuse a ledger that does not hold a line."""
-        if head.number and run("SELECT hash FROM lines WHERE number = ?", (head.number,)) != [(head.hash,)]:
+        if head.number and run("SELECT hash FROM lines WHERE number = ?", head.number) != [(head.hash,)]:
             raise failure()
 
-    def append(
-        self,
-        run: Run,
-        kind: str,
-        dataset: str = "",
-        *,
-        amount: str = "",
-        purpose: str = "",
-        unit: str = "",
-        time: str = "",
-        subject: int = 0,
-        digest: str = "",
-    ) -> Line:
-        """Add the next line, inside a writing block."""
-        line = Line(
-            number=self.books.head.number + 1,
-            kind=kind,
-            dataset=dataset,
-            amount=amount,
-            purpose=purpose,
-            unit=unit,
-            time=time,
-            subject=subject,
-            digest=digest,
-        ).sealed(self.books.head.hash)
+    def append(self, run: Run, kind: str, dataset: str = "", **told: Any) -> Line:
+        """Add the next line, inside a writing block; the books take it in when they next catch up."""
+        line = Line(number=self.books.head.number + 1, kind=kind, dataset=dataset, **told)
+        line = line.sealed(self.books.head.hash)
         marks = ", ".join("?" * len(COLUMNS))
-        run(f"INSERT INTO lines ({_ALL}) VALUES ({marks})", [getattr(line, name) for name in COLUMNS])  # noqa: S608
+        run(f"INSERT INTO lines ({_ALL}) VALUES ({marks})", *(getattr(line, name) for name in COLUMNS))  # noqa: S608
+        self._appended.append(line)
         return line
 
     def create(self, run: Run, dataset: str, total: Total) -> None:
         """Add the sums of a new budget."""
         run(
             "INSERT INTO budgets (dataset, total, spent) VALUES (?, ?, ?)",
-            (dataset, total.text, Sums().text(total)),
+            dataset,
+            total.text,
+            Sums().text(total),
         )
 
     def update(self, run: Run, dataset: str, before: Fund, *, total: Total, sums: Sums) -> None:
@@ -142,17 +134,12 @@ class Journal:
         changed = run(
             "UPDATE budgets SET total = ?, spent = ? WHERE dataset = ? AND total = ? AND spent = ? "
             "RETURNING dataset",
-            (total.text, sums.text(total), dataset, before.total.text, before.sums.text(before.total)),
+            *(total.text, sums.text(total), dataset, before.total.text, before.sums.text(before.total)),
         )
         if changed != [(dataset,)]:
             raise errors.LedgerError(
                 f"the ledger {self.store.place} changed inside a transaction; nothing was spent"
             )
-
-    def note(self, line: Line) -> None:
-        """Have the witness remember a line that is durable; the books take it in when they next catch up."""
-        if self.witness is not None:
-            self.witness.note(Head(line.number, line.hash))
 
     def fund(self, dataset: str) -> Fund:
         """Find a budget, or offer the names near it."""

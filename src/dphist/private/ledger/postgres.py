@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from dphist import errors
 from dphist.extras import need
-from dphist.private.ledger.guarded import FORMAT, Guarded, readable, tables, vacant
 from dphist.private.ledger.sqlite import SqliteStore
-from dphist.private.ledger.store import Run
+from dphist.private.ledger.store import FORMAT, Store, readable, tables, vacant
 
 SCHEMES = ("postgresql", "postgres")
 _SCHEMA = "dphist_ledger"
@@ -33,7 +30,7 @@ _TABLES = (
 )
 
 
-class PostgresStore(Guarded):
+class PostgresStore(Store):
     """Keeps a ledger in a schema of a PostgreSQL database.
 
     A writing block locks the table of lines against other writers before it reads anything, at an isolation
@@ -43,24 +40,13 @@ class PostgresStore(Guarded):
     pool may hand every transaction to another session.
     """
 
+    WRITING = ("ISOLATION LEVEL READ COMMITTED READ WRITE", "LOCK TABLE lines IN EXCLUSIVE MODE")
+    READING = ("ISOLATION LEVEL REPEATABLE READ READ ONLY",)
+
     def __init__(self, url: str, patience: float) -> None:
         self._address, self._schema = _parts(url)
         super().__init__(shown(url), patience)
         self._furnished = False
-
-    @contextmanager
-    def writing(self) -> Iterator[Run]:
-        """Be alone among all writers; commit durably at the end."""
-        with self._transaction(
-            "ISOLATION LEVEL READ COMMITTED READ WRITE", "LOCK TABLE lines IN EXCLUSIVE MODE"
-        ) as run:
-            yield run
-
-    @contextmanager
-    def reading(self) -> Iterator[Run]:
-        """See one committed state; never waits for writers."""
-        with self._transaction("ISOLATION LEVEL REPEATABLE READ READ ONLY") as run:
-            yield run
 
     def check(self) -> None:
         """Refuse a server that does not keep what it acknowledges."""
@@ -86,7 +72,7 @@ class PostgresStore(Guarded):
                 for table, rows in (("lines", lines), ("budgets", budgets)):
                     for row in rows:
                         marks = ", ".join("?" * len(row))
-                        write(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 -- names are ours
+                        write(f"INSERT INTO {table} VALUES ({marks})", *row)  # noqa: S608 -- names are ours
             copy.backup(path)
         finally:
             copy.close()
@@ -146,12 +132,10 @@ class PostgresStore(Guarded):
         try:
             # Many processes may find nothing; the first one to hold this lock makes the tables.
             key = int.from_bytes(sha256(self._schema.encode()).digest()[:8], "big", signed=True)
-            self._run("SELECT pg_advisory_xact_lock(?)", (key,))
+            self._run("SELECT pg_advisory_xact_lock(?)", key)
             found = {
                 name
-                for (name,) in self._run(
-                    "SELECT tablename FROM pg_tables WHERE schemaname = ?", (self._schema,)
-                )
+                for (name,) in self._run("SELECT tablename FROM pg_tables WHERE schemaname = ?", self._schema)
             }
             if not found:
                 for number, statement in enumerate(_TABLES):

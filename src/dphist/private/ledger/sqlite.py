@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from dphist import errors
-from dphist.private.ledger.guarded import FORMAT, Guarded, readable, tables, vacant
 from dphist.private.ledger.mounted import unshareable
-from dphist.private.ledger.store import Run
+from dphist.private.ledger.store import FORMAT, Store, readable, tables, vacant
 
 _APPLICATION = 0x64706C67  # "dplg": marks the file as a ledger of ours
 _SMALLEST = 512  # bytes: the smallest page of a database
@@ -34,7 +32,7 @@ _TABLES = (
 _WAIT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 
 
-class SqliteStore(Guarded):
+class SqliteStore(Store):
     """Keeps a ledger in an SQLite file with a write-ahead log, synced to disk at every commit.
 
     ``BEGIN IMMEDIATE`` takes the one write lock before anything is read, so what was read is still true when
@@ -42,23 +40,14 @@ class SqliteStore(Guarded):
     survives a crash of the process, and of the machine if its disk keeps what it says it has kept.
     """
 
+    WRITING = ("BEGIN IMMEDIATE",)
+    READING = ("BEGIN",)
+
     def __init__(self, path: Path, patience: float) -> None:
         super().__init__(str(path), patience)
         self.path = path
         self._file: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
-
-    @contextmanager
-    def writing(self) -> Iterator[Run]:
-        """Hold the write lock of the file; commit durably at the end."""
-        with self._transaction("BEGIN IMMEDIATE") as run:
-            yield run
-
-    @contextmanager
-    def reading(self) -> Iterator[Run]:
-        """See one committed state; never waits for writers."""
-        with self._transaction("BEGIN") as run:
-            yield run
 
     def check(self) -> None:
         """Let SQLite look for physical damage."""

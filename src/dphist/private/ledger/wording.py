@@ -91,13 +91,15 @@ def exhausted(dataset: str, asked: Spend, spend: Spend, fund: Fund, place: str) 
     start = f"dataset {dataset!r}: {asked.describe()} was asked"
     costs = spend.describe().removeprefix("epsilon ")
     price = "" if spend == asked else f", which costs {costs} for {described(fund.unit)},"
-    more = f"or allow more, with a reason: `dphist ledger raise {_quoted(place)} {_quoted(dataset)} …`"
+    more = (
+        f"or allow more, with a reason: `dphist ledger raise {shlex.quote(place)} {shlex.quote(dataset)} …`"
+    )
     if total.pure and (not sums.pure or spend.rho is not None or spend.delta):
         what = "rho" if spend.rho is not None else "delta"
         return errors.BudgetExhausted(
             f"{start} and its total is pure epsilon, {shown(total.capacity)}, which cannot pay for {what}. "
             f"Nothing was spent; publish with epsilon alone, or give the budget a delta, with a reason: "
-            f"`dphist ledger raise {_quoted(place)} {_quoted(dataset)} --epsilon {shown(total.capacity)} "
+            f"`dphist ledger raise {shlex.quote(place)} {shlex.quote(dataset)} --epsilon {shown(total.capacity)} "
             "--delta 1e-9 --purpose …`"
         )
     if spend.delta > total.discover - sums.delta:
@@ -163,7 +165,7 @@ def created_twice(dataset: str, place: str) -> errors.InputError:
     """Refuse a second total."""
     return errors.InputError(
         f"dataset {dataset!r} already has a budget in {place}; spend from it, or raise it, with a reason: "
-        f"`dphist ledger raise {_quoted(place)} {_quoted(dataset)} … --purpose …`"
+        f"`dphist ledger raise {shlex.quote(place)} {shlex.quote(dataset)} … --purpose …`"
     )
 
 
@@ -181,7 +183,7 @@ def unknown(dataset: str, names: list[str], place: str) -> errors.UnknownDataset
     known = f"did you mean {' or '.join(map(repr, near))}?" if near else "it has no budgets yet."
     return errors.UnknownDataset(
         f"the ledger {place} has no budget for dataset {dataset!r}; {known} A new population gets its "
-        f"budget with `dphist ledger create {_quoted(place)} {_quoted(dataset)} TOTAL`"
+        f"budget with `dphist ledger create {shlex.quote(place)} {shlex.quote(dataset)} TOTAL`"
     )
 
 
@@ -201,7 +203,3 @@ def not_held(place: object, head: Head) -> errors.LedgerError:
         "If they are equal, this ledger is older than the note, another one, or rewritten: stop publishing, and put "
         "the newest ledger back as docs/ledger.md describes"
     )
-
-
-def _quoted(text: str) -> str:
-    return shlex.quote(text)
