@@ -138,7 +138,7 @@ def test_amounts_that_are_none_are_refused(wrong: object) -> None:
 def test_the_callers_decimal_context_changes_nothing() -> None:
     asked = Fraction(7, 3), Fraction(1, 10**9)
     before = rho_for(*asked), epsilon_of_rho(*asked), rho_of_epsilon(asked[0]), epsilon_for_rho(asked[0])
-    for cached in (conversion._rho, conversion._epsilon, conversion._rho_of_epsilon, conversion._delta):
+    for cached in (rho_for, epsilon_of_rho, rho_of_epsilon, epsilon_for_rho, conversion._delta):
         cached.cache_clear()
     with localcontext() as context:
         context.prec = 3

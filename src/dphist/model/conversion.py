@@ -48,29 +48,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from dphist.errors import EpsilonError
-from dphist.model.decimals import DIGITS, DOWN, UP, decimal_of, exponent, last_place, log_of, outward, rounded
 
+# Significant digits of every result: one part in 10¹⁴ is given away to be safe.
+DIGITS = 15
+# Working digits: subtractions lose at most 120 of them while t stays within 10^±60 (see `_order`). Plain operators on
+# decimals round to the caller's context, 28 digits as a rule: only these two are used below.
+DOWN = Context(prec=250, rounding=ROUND_FLOOR, Emin=-999_999, Emax=999_999)
+UP = Context(prec=250, rounding=ROUND_CEILING, Emin=-999_999, Emax=999_999)
 _MOST = 10**60
 _TINY = Fraction(1, 10**40)
-# Plain operators on decimals round to the caller's context, 28 digits as a rule: only the two above are used below.
 # δ below exp(−2000) is reported as that: of ordinary length, and certainly no less.
 _SMALLEST_LOG = Decimal(-2000)
 
+# Ledgers ask the same again and again. By type, since True is 1 to a cache and no amount to `_amount`.
+_cached = lru_cache(maxsize=4096, typed=True)
+
 
 def delta_of_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """The δ with which ``rho`` implies (``epsilon``, δ), rounded up.
-
-    Args:
-        rho: What was spent, above zero.
-        epsilon: The ε of the reading, zero or more.
-
-    Returns:
-        An upper bound of δ, at most 1.
+    """The δ, at most 1, with which ``rho`` implies (``epsilon``, δ), rounded up.
 
     Example:
         >>> f"{float(delta_of_rho(Fraction(1, 100), Fraction(1))):.3g}"
@@ -79,168 +79,33 @@ def delta_of_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
     return _delta(_amount(rho, "rho"), _amount(epsilon, "epsilon", zero=True))
 
 
-def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
-    """The ε with which ``rho`` implies (ε, ``delta``), rounded up.
-
-    Args:
-        rho: What was spent, above zero.
-        delta: The δ of the reading, above zero and below one.
-
-    Returns:
-        An upper bound of ε, zero or more.
-
-    Example:
-        >>> f"{float(epsilon_of_rho(Fraction(1, 2), Fraction(1, 10**9))):.4g}"
-        '6.474'
-    """
-    return _epsilon(_amount(rho, "rho"), _share(delta))
-
-
-def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The most ρ that (``epsilon``, ``delta``) allows, rounded down.
-
-    Whoever spends at most this ρ, in any number of adaptive pieces, is (``epsilon``, ``delta``)-private.
-
-    Args:
-        epsilon: The ε that was allowed, above zero.
-        delta: The δ that was allowed, above zero and below one.
-
-    Returns:
-        A ρ for which `delta_of_rho` is at most ``delta``.
-
-    Example:
-        >>> f"{float(rho_for(Fraction(1), Fraction(1, 10**9))):.4g}"
-        '0.01497'
-    """
-    return _rho(_amount(epsilon, "epsilon"), _share(delta))
-
-
-def rho_of_epsilon(epsilon: Fraction) -> Fraction:
-    """What a pure ``epsilon`` costs where ρ is counted: ε·tanh(ε/2), rounded up.
-
-    Args:
-        epsilon: The ε of an ε-private mechanism, above zero.
-
-    Returns:
-        An upper bound of the ρ for which it is ρ-zCDP.
-
-    Example:
-        >>> f"{float(rho_of_epsilon(Fraction(1))):.4g}"
-        '0.4621'
-    """
-    return _rho_of_epsilon(_amount(epsilon, "epsilon"))
-
-
-def epsilon_for_rho(rho: Fraction) -> Fraction:
-    """The largest pure ε that ``rho`` pays for: ε·tanh(ε/2) ≤ ρ, rounded down.
-
-    Args:
-        rho: What may be spent, above zero.
-
-    Returns:
-        An ε for which `rho_of_epsilon` is at most ``rho``, but for the last digit's rounding.
-
-    Example:
-        >>> f"{float(epsilon_for_rho(Fraction(1, 2))):.4g}"
-        '1.044'
-    """
-    return _epsilon_for_rho(_amount(rho, "rho"))
-
-
-def choice_epsilon(rho: Fraction) -> Fraction:
-    """The largest ε with which an exponential mechanism may choose for ``rho``: √(8ρ), rounded down.
-
-    Args:
-        rho: What may be spent, above zero.
-
-    Returns:
-        An ε with ε²/8 ≤ ρ.
-
-    Example:
-        >>> choice_epsilon(Fraction(1, 2))
-        Fraction(2, 1)
-    """
-    squared = 8 * _amount(rho, "rho")
-    # ⌊√x·10^k⌋ is the integer root of ⌊x·10^2k⌋: no integer's square lies between a number and its floor.
-    places = DIGITS - 1 - exponent(squared) // 2
-    scaled = squared * Fraction(10) ** (2 * places)
-    return Fraction(math.isqrt(scaled.numerator // scaled.denominator)) / Fraction(10) ** places
-
-
-def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The order α at which (``epsilon``, ``delta``) allows the most ρ, as `rho_for` proposes it.
-
-    Args:
-        epsilon: The ε that was allowed, above zero.
-        delta: The δ that was allowed, above zero and below one.
-
-    Returns:
-        An α above one; any other is as valid, and allows less.
-
-    Example:
-        >>> f"{float(best_order(Fraction(10), Fraction(1, 10**9))):.3g}"
-        '5.18'
-    """
-    return Fraction(_alpha(_rho_order(_amount(epsilon, "epsilon"), _share(delta))))
-
-
-def rho_at_order(epsilon: Fraction, delta: Fraction, order: Fraction) -> Fraction:
-    """The most ρ that (``epsilon``, ``delta``) allows when D_α ≤ ρα is only asked at one order, rounded down.
-
-    Args:
-        epsilon: The ε that was allowed, above zero.
-        delta: The δ that was allowed, above zero and below one.
-        order: The order α, above one.
-
-    Returns:
-        A ρ, below zero where this order allows nothing.
-
-    Example:
-        >>> order = best_order(Fraction(10), Fraction(1, 10**9))
-        >>> rho_at_order(Fraction(10), Fraction(1, 10**9), order) == rho_for(Fraction(10), Fraction(1, 10**9))
-        True
-    """
-    found = _rho_at(_amount(epsilon, "epsilon"), _share(delta), _above_one(order))
-    return rounded(found, up=False) if found > 0 else Fraction(-1)
-
-
-def pure_at_order(epsilon: Fraction, order: Fraction) -> Fraction:
-    """What a pure ``epsilon`` costs, as ρ, when D_α ≤ ρα is only asked at one order; rounded up.
-
-    Args:
-        epsilon: The ε of an ε-private mechanism, above zero.
-        order: The order α, above one.
-
-    Returns:
-        A ρ, at most `rho_of_epsilon` but for rounding.
-
-    Example:
-        >>> f"{float(pure_at_order(Fraction(1), Fraction(2))):.4g}, {float(rho_of_epsilon(Fraction(1))):.4g}"
-        '0.3677, 0.4621'
-    """
-    return _pure_at(_amount(epsilon, "epsilon"), _above_one(order))
-
-
-@lru_cache(maxsize=4096)
+@_cached
 def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     spent, asked = float(rho), float(epsilon)
     t = _order(lambda t: (2 * t + 1) * spent - asked - math.log1p(1 / t))
     alpha = _alpha(t)
-    moved = UP.multiply(t, UP.subtract(UP.multiply(alpha, decimal_of(rho, UP)), decimal_of(epsilon, DOWN)))
+    moved = UP.multiply(t, UP.subtract(UP.multiply(alpha, _decimal(rho, UP)), _decimal(epsilon, DOWN)))
     log = UP.subtract(moved, _entropy(t, DOWN))
     if log >= 0:
         return Fraction(1)
     return min(Fraction(1), rounded(Fraction(UP.exp(max(log, _SMALLEST_LOG)).next_plus(UP)), up=True))
 
 
-@lru_cache(maxsize=4096)
-def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    spent, log = float(rho), log_of(delta, DOWN)
+@_cached
+def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
+    """The ε, zero or more, with which ``rho`` implies (ε, ``delta``), rounded up.
+
+    Example:
+        >>> f"{float(epsilon_of_rho(Fraction(1, 2), Fraction(1, 10**9))):.4g}"
+        '6.474'
+    """
+    rho, delta = _amount(rho, "rho"), _share(delta)
+    spent, log = float(rho), _log(delta, DOWN)
     target = float(log)
     # Where α is best for ε, ε = (2α − 1)ρ + ln(1 − 1/α): along that curve ε grows with α, so δ falls.
     t = _order(lambda t: target - _rough(t, spent, (2 * t + 1) * spent - math.log1p(1 / t)))
     rest = UP.divide(UP.subtract(log.copy_negate(), _entropy(t, DOWN)), t)
-    found = Fraction(UP.add(UP.multiply(_alpha(t), decimal_of(rho, UP)), rest))
+    found = Fraction(UP.add(UP.multiply(_alpha(t), _decimal(rho, UP)), rest))
     if found <= 0 or _delta(rho, Fraction(0)) <= delta:
         return Fraction(0)
     found = rounded(found, up=True)
@@ -249,21 +114,15 @@ def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     return found
 
 
-@lru_cache(maxsize=4096)
-def _rho_order(epsilon: Fraction, delta: Fraction) -> Decimal:
-    asked, target = float(epsilon), float(log_of(delta, DOWN))
-    # Where α is best for ρ, ρ = (ε − ln(1 − 1/α))/(2α − 1): along that curve ρ falls as α grows, and δ with it.
-    return _order(lambda t: target - _rough(t, (asked + math.log1p(1 / t)) / (2 * t + 1), asked))
+@_cached
+def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The most ρ that (``epsilon``, ``delta``) allows, rounded down: in any number of adaptive pieces.
 
-
-@lru_cache(maxsize=4096)
-def _rho_at(epsilon: Fraction, delta: Fraction, t: Decimal) -> Fraction:
-    rest = DOWN.divide(DOWN.add(log_of(delta, DOWN), _entropy(t, DOWN)), t)
-    return Fraction(DOWN.divide(DOWN.add(decimal_of(epsilon, DOWN), rest), _alpha(t)))
-
-
-@lru_cache(maxsize=4096)
-def _rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    Example:
+        >>> f"{float(rho_for(Fraction(1), Fraction(1, 10**9))):.4g}"
+        '0.01497'
+    """
+    epsilon, delta = _amount(epsilon, "epsilon"), _share(delta)
     found = _rho_at(epsilon, delta, _rho_order(epsilon, delta))
     if found <= 0:
         raise EpsilonError("epsilon and delta are out of any useful range")
@@ -273,27 +132,30 @@ def _rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     return found
 
 
-@lru_cache(maxsize=65536)
-def _pure_at(epsilon: Fraction, t: Decimal) -> Fraction:
-    largest, least = decimal_of(epsilon, UP), decimal_of(epsilon, DOWN)
-    twice = DOWN.add(DOWN.multiply(Decimal(2), t), Decimal(1))
-    # D_α of randomised response grows with ε; each part is bounded from its own side.
-    top = UP.add(Decimal(1), UP.exp(DOWN.multiply(twice, least).copy_negate()).next_plus(UP))
-    bottom = DOWN.add(Decimal(1), DOWN.exp(largest.copy_negate()).next_minus(DOWN))
-    log = outward(UP.ln(UP.divide(top, bottom)), UP)
-    return rounded(Fraction(UP.divide(UP.add(largest, UP.divide(log, t)), _alpha(t))), up=True)
+@_cached
+def rho_of_epsilon(epsilon: Fraction) -> Fraction:
+    """What a pure ``epsilon`` costs where ρ is counted: ε·tanh(ε/2), rounded up.
 
-
-@lru_cache(maxsize=4096)
-def _rho_of_epsilon(epsilon: Fraction) -> Fraction:
+    Example:
+        >>> f"{float(rho_of_epsilon(Fraction(1))):.4g}"
+        '0.4621'
+    """
+    epsilon = _amount(epsilon, "epsilon")
     return rounded(_pure(epsilon), up=True)
 
 
-@lru_cache(maxsize=4096)
-def _epsilon_for_rho(rho: Fraction) -> Fraction:
+@_cached
+def epsilon_for_rho(rho: Fraction) -> Fraction:
+    """The largest pure ε that ``rho`` pays for: ε·tanh(ε/2) ≤ ρ, rounded down.
+
+    Example:
+        >>> f"{float(epsilon_for_rho(Fraction(1, 2))):.4g}"
+        '1.044'
+    """
+    rho = _amount(rho, "rho")
     # Newton's steps propose, `_pure` decides. Both √(2ρ) and ρ are below the root.
     work = Context(prec=60)
-    target = decimal_of(rho, work)
+    target = _decimal(rho, work)
     x = max(work.sqrt(work.multiply(target, Decimal(2))), target)
     # Where ρ is tiny the root is √(2ρ) to more digits than are kept, and steps towards it would drown in rounding.
     for _ in range(60 if rho > _TINY else 0):
@@ -311,9 +173,78 @@ def _epsilon_for_rho(rho: Fraction) -> Fraction:
     return found
 
 
+def choice_epsilon(rho: Fraction) -> Fraction:
+    """The largest ε with which an exponential mechanism may choose for ``rho``: √(8ρ), rounded down.
+
+    Example:
+        >>> choice_epsilon(Fraction(1, 2))
+        Fraction(2, 1)
+    """
+    squared = 8 * _amount(rho, "rho")
+    # ⌊√x·10^k⌋ is the integer root of ⌊x·10^2k⌋: no integer's square lies between a number and its floor.
+    places = DIGITS - 1 - _exponent(squared) // 2
+    scaled = squared * Fraction(10) ** (2 * places)
+    return Fraction(math.isqrt(scaled.numerator // scaled.denominator)) / Fraction(10) ** places
+
+
+def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The order α > 1 at which (``epsilon``, ``delta``) allows the most ρ; any other is as valid, and allows less.
+
+    Example:
+        >>> f"{float(best_order(Fraction(10), Fraction(1, 10**9))):.3g}"
+        '5.18'
+    """
+    return Fraction(_alpha(_rho_order(_amount(epsilon, "epsilon"), _share(delta))))
+
+
+@_cached
+def rho_at_order(epsilon: Fraction, delta: Fraction, order: Fraction) -> Fraction:
+    """The most ρ that (``epsilon``, ``delta``) allows when D_α ≤ ρα is only asked at one order, rounded down.
+
+    It is below zero where this order allows nothing.
+
+    Example:
+        >>> order = best_order(Fraction(10), Fraction(1, 10**9))
+        >>> rho_at_order(Fraction(10), Fraction(1, 10**9), order) == rho_for(Fraction(10), Fraction(1, 10**9))
+        True
+    """
+    found = _rho_at(_amount(epsilon, "epsilon"), _share(delta), _above_one(order))
+    return rounded(found, up=False) if found > 0 else Fraction(-1)
+
+
+@lru_cache(maxsize=65536, typed=True)
+def pure_at_order(epsilon: Fraction, order: Fraction) -> Fraction:
+    """What a pure ``epsilon`` costs, as ρ, when D_α ≤ ρα is only asked at one order; rounded up.
+
+    Example:
+        >>> f"{float(pure_at_order(Fraction(1), Fraction(2))):.4g}, {float(rho_of_epsilon(Fraction(1))):.4g}"
+        '0.3677, 0.4621'
+    """
+    epsilon, t = _amount(epsilon, "epsilon"), _above_one(order)
+    largest, least = _decimal(epsilon, UP), _decimal(epsilon, DOWN)
+    twice = DOWN.add(DOWN.multiply(Decimal(2), t), Decimal(1))
+    # D_α of randomised response grows with ε; each part is bounded from its own side.
+    top = UP.add(Decimal(1), UP.exp(DOWN.multiply(twice, least).copy_negate()).next_plus(UP))
+    bottom = DOWN.add(Decimal(1), DOWN.exp(largest.copy_negate()).next_minus(DOWN))
+    log = _outward(UP.ln(UP.divide(top, bottom)), UP)
+    return rounded(Fraction(UP.divide(UP.add(largest, UP.divide(log, t)), _alpha(t))), up=True)
+
+
+@_cached
+def _rho_order(epsilon: Fraction, delta: Fraction) -> Decimal:
+    asked, target = float(epsilon), float(_log(delta, DOWN))
+    # Where α is best for ρ, ρ = (ε − ln(1 − 1/α))/(2α − 1): along that curve ρ falls as α grows, and δ with it.
+    return _order(lambda t: target - _rough(t, (asked + math.log1p(1 / t)) / (2 * t + 1), asked))
+
+
+def _rho_at(epsilon: Fraction, delta: Fraction, t: Decimal) -> Fraction:
+    rest = DOWN.divide(DOWN.add(_log(delta, DOWN), _entropy(t, DOWN)), t)
+    return Fraction(DOWN.divide(DOWN.add(_decimal(epsilon, DOWN), rest), _alpha(t)))
+
+
 def _pure(epsilon: Fraction) -> Fraction:
     """An upper bound of ε·tanh(ε/2), with (1 − e^−ε)/(1 + e^−ε) for the tanh; ε²/2 is one too, for tiny ε."""
-    largest = decimal_of(epsilon, UP)
+    largest = _decimal(epsilon, UP)
     small = max(Decimal(0), DOWN.exp(largest.copy_negate()).next_minus(DOWN))
     tanh = UP.divide(UP.subtract(Decimal(1), small), DOWN.add(Decimal(1), small))
     return min(Fraction(UP.multiply(largest, tanh)), epsilon**2 / 2)
@@ -346,10 +277,41 @@ def _entropy(t: Decimal, toward: Context) -> Decimal:
     other = UP if toward is DOWN else DOWN
     alpha = _alpha(t)
     return toward.subtract(
-        toward.multiply(alpha, outward(toward.ln(alpha), toward)),
+        toward.multiply(alpha, _outward(toward.ln(alpha), toward)),
         # A negative logarithm times t rounds the way it should as well: the context rounds the product itself.
-        other.multiply(t, outward(other.ln(t), other)),
+        other.multiply(t, _outward(other.ln(t), other)),
     )
+
+
+def _log(value: Fraction, toward: Context) -> Decimal:
+    """Bound a logarithm from the side of ``toward``."""
+    return _outward(toward.ln(_decimal(value, toward)), toward)
+
+
+def _outward(nearest: Decimal, toward: Context) -> Decimal:
+    """Move a correctly rounded value one place further, to a certain bound."""
+    return nearest.next_minus(toward) if toward is DOWN else nearest.next_plus(toward)
+
+
+def _decimal(value: Fraction, toward: Context) -> Decimal:
+    return toward.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _exponent(value: Fraction) -> int:
+    """The power of ten of the leading digit."""
+    guess = len(str(value.numerator)) - len(str(value.denominator))
+    return guess if value >= Fraction(10) ** guess else guess - 1
+
+
+def last_place(value: Fraction) -> Fraction:
+    """What one is worth in the last digit of a result of this size."""
+    return Fraction(10) ** (_exponent(value) - DIGITS + 1)
+
+
+def rounded(value: Fraction, *, up: bool) -> Fraction:
+    """A result: `DIGITS` significant digits, to the safe side."""
+    place = last_place(value)
+    return place * (math.ceil(value / place) if up else math.floor(value / place))
 
 
 def _amount(value: Fraction | int, argument: str, *, zero: bool = False) -> Fraction:
@@ -371,7 +333,7 @@ def _share(delta: Fraction) -> Fraction:
 def _above_one(order: Fraction) -> Decimal:
     """Give t = α − 1 exactly; an order of more digits than the working ones have is no order of ours."""
     t = _amount(order, "order") - 1
-    exact = decimal_of(t, DOWN) if t > 0 else Decimal(0)
+    exact = _decimal(t, DOWN) if t > 0 else Decimal(0)
     if not Decimal("1e-60") <= exact <= Decimal("1e60") or Fraction(exact) != t:
         raise EpsilonError("order must be a decimal number above one")
     return exact
