@@ -130,7 +130,7 @@ def test_amounts_that_are_none_are_refused(wrong: object) -> None:
         with pytest.raises(EpsilonError):
             rate(wrong)  # type: ignore[arg-type]
     with pytest.raises(EpsilonError):
-        rho_for(Fraction(1), wrong)  # type: ignore[arg-type]
+        rho_for(Fraction(1), wrong)
     with pytest.raises(EpsilonError):
         epsilon_of_rho(Fraction(1), Fraction(1))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,12 +78,19 @@ class Node:
         """Whether this is a category rather than a group of them."""
         return not self.children
 
+    def categories(self) -> Iterator[Category]:
+        """The categories below, in the order of their cells."""
+        if self.value is not None:
+            yield self.value
+        for child in self.children:
+            yield from child.categories()
+
 
 def read_tree(name: str, tree: Any) -> Node:
-    """Read a nested mapping or list: keys name groups, items are categories or further mappings."""
-    if isinstance(tree, list | tuple) and not tree:
+    """Read a nested mapping or list: keys name groups, items are categories or further mappings; None has none yet."""
+    if isinstance(tree, list | tuple | Mapping) and not tree:
         raise DomainError("there are no categories; list at least one")
-    return Node(name, None, tuple(_children(tree)))
+    return Node(name, None, () if tree is None else tuple(_children(tree)))
 
 
 def _children(tree: Any, depth: int = 0) -> Iterable[Node]:
@@ -149,40 +155,22 @@ def write_tree(node: Node, *, ordered: bool) -> Any:
 
 def flatten(root: Node) -> Hierarchy:
     """Lay a tree out in arrays."""
-    starts: dict[int, int] = {}
-    stops: dict[int, int] = {}
-    leaves = 0
-    # An explicit stack, since a person may nest deeper than Python recurses; node identity is its key.
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            stops[id(node)] = leaves
-            continue
-        starts[id(node)] = leaves
-        if node.is_leaf:
-            leaves += 1
-        stack.append((node, True))
-        stack.extend((child, False) for child in reversed(node.children))
-    order: list[Node] = []
-    parent: list[int] = []
-    depth: list[int] = []
-    queue = deque([(root, -1, 0)])
-    while queue:
-        node, above, level = queue.popleft()
-        place = len(order)
-        order.append(node)
-        parent.append(above)
-        depth.append(level)
-        queue.extend((child, place, level + 1) for child in node.children)
-    fanout = [len(node.children) for node in order]
-    arrays = [
-        np.array(parent, dtype=np.int64),
-        np.array([starts[id(node)] for node in order], dtype=np.int64),
-        np.array([stops[id(node)] for node in order], dtype=np.int64),
-        np.array(depth, dtype=np.int64),
-        1 + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(fanout, dtype=np.int64)]),
-    ]
+    order, parent, depth, children = [root], [-1], [0], [1]
+    # The list grows by the children of each node while it is gone through: breadth first.
+    for place, node in enumerate(order):
+        order += node.children
+        parent += [place] * len(node.children)
+        depth += [depth[place] + 1] * len(node.children)
+        children.append(len(order))
+    leaves = [int(node.is_leaf) for node in order]
+    for place in range(len(order) - 1, 0, -1):
+        leaves[parent[place]] += leaves[place]
+    start = [0]
+    for place in range(1, len(order)):
+        first = parent[place] != parent[place - 1]
+        start.append(start[parent[place]] if first else start[-1] + leaves[place - 1])
+    stop = [begin + held for begin, held in zip(start, leaves, strict=True)]
+    arrays = [np.array(each, dtype=np.int64) for each in (parent, start, stop, depth, children)]
     # In the memory of a Python ``bytes``: a flag that forbids writing could be switched back, and the noise of wavelets
     # is sized by one reading of a tree and used with another.
     sealed = [np.frombuffer(array.tobytes(), dtype=np.int64) for array in arrays]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,7 +17,6 @@ from dphist.model.domain.hierarchy import (
     Node,
     category_text,
     flatten,
-    leaf,
     read_tree,
     write_tree,
 )
@@ -26,6 +27,7 @@ from dphist.reminding import remind_of_data
 
 
 @explained
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Nominal:
     """An attribute of categories without an order, plain or grouped in a hierarchy of any depth.
 
@@ -53,9 +55,15 @@ class Nominal:
         (5, (2, 5))
     """
 
-    __slots__ = ("_places", "_spans", "categories", "discover", "hierarchy", "name", "other", "tree")
-
-    kind: Literal["nominal"] = "nominal"
+    name: str
+    other: bool
+    discover: bool
+    categories: tuple[Category, ...]
+    hierarchy: Hierarchy
+    tree: Node = field(compare=False)
+    _places: dict[Category, int] = field(compare=False)
+    _spans: dict[str, tuple[int, int]] = field(compare=False)
+    kind: ClassVar[Literal["nominal"]] = "nominal"
 
     def __init__(
         self,
@@ -70,57 +78,26 @@ class Nominal:
             raise DomainError(f"{name}: discover finds the categories; list none, and leave other out")
         if categories is None and not discover:
             raise DomainError(f"{name}: list its categories, or say discover=True and publish with a delta")
-        object.__setattr__(self, "discover", bool(discover))
-        if categories is None:
-            object.__setattr__(self, "name", name)
-            object.__setattr__(self, "other", False)
-            object.__setattr__(self, "categories", ())
-            return
-        if isinstance(categories, set | frozenset) or hasattr(categories, "dtype"):
-            remind_of_data(
-                name,
-                "a set of categories"
-                if isinstance(categories, set | frozenset)
-                else "an array of categories",
-                depth=3,
-            )
-            if isinstance(categories, set | frozenset):
-                # A set has another order in every process; cells must not.
-                categories = sorted(categories, key=str)
+        a_set = isinstance(categories, set | frozenset)
+        if a_set or hasattr(categories, "dtype"):
+            remind_of_data(name, f"{'a set' if a_set else 'an array'} of categories", depth=3)
         try:
-            tree = read_tree(name, categories)
-            hierarchy = flatten(Node(name, None, (*tree.children, leaf(OTHER))) if other else tree)
-            values = _leaves(tree)
+            # A set has another order in every process; cells must not.
+            tree = read_tree(name, sorted(categories or (), key=str) if a_set else categories)
+            values = _checked(tree)
+            last = (Node(OTHER, None, ()),) if other else ()
+            hierarchy = flatten(Node(name, None, (*tree.children, *last)))
             spans = _spans(hierarchy)
         except DomainError as error:
             raise DomainError(f"{name}: {error}") from None
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "other", bool(other))
-        object.__setattr__(self, "tree", tree)
-        object.__setattr__(self, "categories", values)
-        object.__setattr__(self, "hierarchy", hierarchy)
-        object.__setattr__(self, "_places", {value: place for place, value in enumerate(values)})
-        object.__setattr__(self, "_spans", spans)
-
-    name: str
-    other: bool
-    discover: bool
-    tree: Node
-    categories: tuple[Category, ...]
-    hierarchy: Hierarchy
-    _places: dict[Category, int]
-    _spans: dict[str, tuple[int, int]]
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("an attribute of a domain does not change; make another one")
+        places = {value: place for place, value in enumerate(values)}
+        told = (name, bool(other), bool(discover), values, hierarchy, tree, places, spans)
+        for part, value in zip(fields(self), told, strict=True):
+            object.__setattr__(self, part.name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (
-            self.name,
-            None if self.discover else write_tree(self.tree, ordered=True),
-            self.other,
-            self.discover,
-        )
+        written = None if self.discover else write_tree(self.tree, ordered=True)
+        return partial(Nominal, other=self.other, discover=self.discover), (self.name, written)
 
     @property
     def size(self) -> int:
@@ -217,20 +194,6 @@ class Nominal:
         found = np.fromiter((self._find(value) for value in listed), np.int64, len(listed))
         return np.where(found < 0, len(self.categories), found) if self.other else found
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Nominal):
-            return NotImplemented
-        if self.discover or other.discover:
-            return (self.name, self.discover) == (other.name, other.discover)
-        return (
-            (self.name, self.other, self.hierarchy) == (other.name, other.other, other.hierarchy)
-            and self.categories == other.categories
-            and type(self.categories[0]) is type(other.categories[0])
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.other, self.categories))
-
     def __repr__(self) -> str:
         if self.discover:
             return f"Nominal({self.name!r}, discover=True)"
@@ -239,26 +202,13 @@ class Nominal:
         return f"Nominal({self.name!r}, [{listed}]{groups}{', other=True' if self.other else ''})"
 
 
-def _remade(name: str, categories: Any, other: bool, discover: bool = False) -> Nominal:
-    """What pickling brings back."""
-    return Nominal(name, categories, other=other, discover=discover)
-
-
-def _leaves(tree: Node) -> tuple[Category, ...]:
-    values: list[Category] = []
-    stack = list(reversed(tree.children))
-    while stack:
-        node = stack.pop()
-        if node.value is not None:
-            values.append(node.value)
-        stack.extend(reversed(node.children))
-    if not values:
-        raise DomainError("there are no categories")
+def _checked(tree: Node) -> tuple[Category, ...]:
+    values = tuple(tree.categories())
     if len({type(value) for value in values}) > 1:
         raise DomainError("categories must be all texts, all integers or all truth values")
     if len(set(values)) != len(values):
         raise DomainError("a category is listed twice")
-    return tuple(values)
+    return values
 
 
 def _spans(hierarchy: Hierarchy) -> dict[str, tuple[int, int]]:
@@ -268,12 +218,7 @@ def _spans(hierarchy: Hierarchy) -> dict[str, tuple[int, int]]:
         name = hierarchy.names[place]
         cells = int(hierarchy.start[place]), int(hierarchy.stop[place])
         if spans.setdefault(name, cells) != cells:
-            raise DomainError(
-                "a name is used twice in the hierarchy, for different categories"
-                + (
-                    "; the cell for everything else is called other, so call yours differently"
-                    if name == OTHER
-                    else ""
-                )
-            )
+            hint = "; the cell for everything else is called other, so call yours differently"
+            said = "a name is used twice in the hierarchy, for different categories"
+            raise DomainError(said + hint * (name == OTHER))
     return spans

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +20,7 @@ Stretch = tuple[Place, Place]
 
 
 @explained
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Ordinal:
     """An attribute whose cells stand in order, so that a range of them is a question worth asking.
 
@@ -49,9 +51,10 @@ class Ordinal:
         ['[0, 10)', '[10, 100]']
     """
 
-    __slots__ = ("name", "other", "scale")
-
-    kind: Literal["ordinal"] = "ordinal"
+    name: str
+    scale: Scale
+    other: bool
+    kind: ClassVar[Literal["ordinal"]] = "ordinal"
 
     def __init__(
         self,
@@ -77,16 +80,6 @@ class Ordinal:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "other", bool(other))
-
-    name: str
-    scale: Scale
-    other: bool
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("an attribute of a domain does not change; make another one")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (self.name, self.scale, self.other)
 
     @property
     def size(self) -> int:
@@ -182,14 +175,6 @@ class Ordinal:
             found = np.where(masked, -1, np.asarray(found))
         return np.where(found < 0, self.scale.size, found) if self.other else found
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ordinal):
-            return NotImplemented
-        return (self.name, self.scale, self.other) == (other.name, other.scale, other.other)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.scale, self.other))
-
     def __repr__(self) -> str:
         match self.scale:
             case Integers(values=values):
@@ -233,19 +218,8 @@ def _nowhere(attribute: Ordinal, low: Any, high: Any) -> str:
         backwards = False
     if backwards or isinstance(attribute.scale, Steps):
         return "the range runs backwards: give the lower bound first"
-    labels = attribute.labels
-    return (
-        f"the range holds no cell: they go from {labels[0]} to {labels[attribute.scale.size - 1]}, and what lies "
-        "outside was not counted"
-    )
-
-
-def _remade(name: str, scale: Scale, other: bool) -> Ordinal:
-    """An attribute on a scale that was checked when it was first made: what pickling brings back."""
-    made = object.__new__(Ordinal)
-    for part, value in (("name", name), ("scale", scale), ("other", other)):
-        object.__setattr__(made, part, value)
-    return made
+    first, last = attribute.labels[0], attribute.labels[attribute.scale.size - 1]
+    return f"the range holds no cell: they go from {first} to {last}, and what lies outside was not counted"
 
 
 def check_name(name: object) -> None:
@@ -279,11 +253,6 @@ def _scale(values: object, edges: Iterable[Any] | None, dates: object, zone: str
         return Integers(range(values[0], values[-1] + 1, values.step if len(values) > 1 else 1))
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise DomainError("ordered categories must be a list of texts")
-    return Steps(check_categories(values))
-
-
-def check_categories(values: Iterable[Any]) -> tuple[str, ...]:
-    """Texts, at least one, each once."""
     categories = tuple(values)
     if not categories:
         raise DomainError("there are no categories")
@@ -293,4 +262,4 @@ def check_categories(values: Iterable[Any]) -> tuple[str, ...]:
         raise DomainError("a category must be text that UTF-8 can write")
     if len(set(categories)) != len(categories):
         raise DomainError("a category is listed twice")
-    return categories
+    return Steps(categories)
