@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dphist.kernels.levels import fit
 from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS, evidence_of, expect, infer
 from dphist.kernels.levels.fit import _clump, _packed, denoise
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
@@ -236,29 +235,3 @@ def test_levels_far_from_a_value_are_left_out_without_a_trace():
     assert (first[table == 0] >= 0).all()
     assert np.isfinite(first).all()
     assert np.isfinite(second).all()
-
-
-def test_rows_say_from_where_to_where_levels_are_possible():
-    table = np.array([[0.0, 0.5, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
-    told, spans = _packed(table)
-    assert spans.tolist() == [[1, 4, 0], [0, 1, 3], [4, 5, 4]]
-    assert told.tolist() == [*table[0, 1:4], table[1, 0], table[2, 4]]
-
-
-def test_a_model_that_is_far_behind_is_not_followed_and_would_not_have_won(monkeypatch):
-    values = np.random.default_rng(5).poisson(5.0, 1000)
-    rounds: list[list[int]] = []
-    improve = fit._Candidate.improve
-
-    def counted(self, rows, stretches, number, **told):
-        rounds[-1].append(number)
-        improve(self, rows, stretches, number, **told)
-
-    monkeypatch.setattr(fit._Candidate, "improve", counted)
-    found = []
-    for behind in (fit._BEHIND, np.inf):
-        monkeypatch.setattr(fit, "_BEHIND", behind)
-        rounds.append([])
-        found.append(fit.denoise(values, 1.0))
-    assert np.array_equal(found[0].mean, found[1].mean)
-    assert len(rounds[0]) == len(rounds[1]) - 1

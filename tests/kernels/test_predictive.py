@@ -13,12 +13,11 @@ from scipy import stats
 import dphist
 from dphist.inference.predictive.errors import MeasuredCells, PredictiveErrors, whole_counts
 from dphist.inference.predictive.learning import LEAST_CAUTION, learned_of_cells, learned_of_tree
-from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.cells import found_leaves
 from dphist.kernels.predictive.halving import halve_cells
 from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.kernels.predictive.passes import best_totals
-from dphist.kernels.predictive.ways import WAYS, _cut_normal, infer_splits
+from dphist.kernels.predictive.ways import _cut_normal, infer_splits
 from dphist.model.law import NoiseLaw
 
 
@@ -194,17 +193,6 @@ def test_intervals_from_noisy_cells_hold_the_truth(kind):
     assert np.mean(held) > 0.92
 
 
-def test_trial_boxes_have_the_sizes_they_stand_for():
-    for shape in ((4096,), (64, 48), (10, 7, 2, 5)):
-        for k, (low, high) in enumerate(trial_boxes(shape)):
-            assert np.all(low >= 0)
-            assert np.all(low < high)
-            assert np.all(high <= np.array(shape))
-            volume = np.prod(high - low, axis=1)
-            wanted = min(2.0**k, float(np.prod(shape)))
-            assert wanted / 1.9 <= np.exp(np.mean(np.log(volume))) <= wanted * 1.9
-
-
 def test_too_much_smoothing_is_noticed():
     """Every other cell is empty below blocks that look even: least squares knows better, and caution rises."""
     rng = np.random.default_rng(3)
@@ -336,21 +324,3 @@ def test_widths_below_and_above_may_differ():
     )
     np.testing.assert_array_equal(low, [16, 11, 0])
     np.testing.assert_array_equal(high, [29, 24, 3])
-
-
-def test_sizes_that_were_never_measured_may_be_rougher():
-    """The same totals of blocks of 16: below them nothing was measured, so cells may differ more than blocks do."""
-    blocks = [(-1, (0,), (256,), 25_600.0, 1.0)]
-    blocks += [(0, (16 * i,), (16 * i + 16,), 1600.0 + (-1) ** i, 1.0) for i in range(16)]
-    learned = learned_of_tree(_tree((256,), blocks))
-    believed = learned.ways @ np.array(WAYS)
-    extra = learned.law.uneven - believed
-    assert extra[1] > 2.9 * extra[5] > 0
-
-
-def test_what_the_law_claims_beyond_least_squares_is_hedged_on_lines_and_long_sums(plane):
-    line = learned_of_tree(_tree((4,), [(-1, (0,), (4,), 9.0, 1.0)])).law
-    known, noise, cells = np.array([1.0, 5.0, 1.0]), np.array([3.0, 4.0, 3.0]), np.array([1.0, 1.0, 99.0])
-    assert np.allclose(line.hedged(known, noise, cells), [1.4, 5.0, 1.4])
-    assert learned_of_tree(plane).law.hedged(known, noise, cells).tolist() == [1.0, 5.0, 1.0]
-    assert learned_of_cells(np.arange(99), 2.0).law.hedged(known, noise, cells).tolist() == [1.0, 5.0, 1.5]

@@ -4,11 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from dphist.inference.neighbours import classify
 from dphist.kernels.curve import hilbert_order
-from dphist.kernels.trees.passes import gather_up, hand_down
+from dphist.kernels.trees.passes import hand_down
 from dphist.kernels.trees.pruning import mirror_threshold, prune
 
 # Root 0 with children 1, 2; node 1 with children 3, 4, 5.
@@ -20,44 +19,6 @@ SPLIT = np.zeros(6, dtype=bool)
 
 def distribute(first, last, size, best, variance, cut, shrink, whole=SPLIT):
     return hand_down(first, last, size, best, variance, True, cut, shrink, whole)
-
-
-LEAVES = {0: [0, 1, 2, 3], 1: [0, 1, 2], 2: [3], 3: [0], 4: [1], 5: [2]}
-
-
-def _dense(value, weight):
-    rows = np.zeros((6, 4))
-    for node, leaves in LEAVES.items():
-        rows[node, leaves] = 1
-    cover = np.linalg.inv(rows.T @ (weight[:, None] * rows))
-    return rows @ (cover @ (rows.T @ (weight * value)))
-
-
-def test_combining_then_handing_down_is_least_squares():
-    value = np.array([100.0, 70.0, 33.0, 20.0, 31.0, 25.0])
-    weight = np.array([2.0, 0.0, 1.0, 0.5, 0.7, 3.0])
-    variances = np.array([0.5, np.inf, 1.0, 2.0, 1 / 0.7, 1 / 3.0])
-    best, variance = gather_up(FIRST, LAST, value, variances)
-    dense = _dense(value, weight)
-    assert best[0] == pytest.approx(dense[0])
-    totals = distribute(FIRST, LAST, SIZE, best, variance, np.zeros(6), -1.0)
-    assert np.allclose(totals, dense)
-
-
-def test_children_are_projected_in_the_weighted_norm():
-    best = np.array([10.0, 0.0, 0.0, -6.0, 9.0, 4.0])
-    first, last = np.array([3, -1, -1, -1, -1, -1]), np.array([6, 0, 0, 0, 0, 0])
-    variance = np.array([1.0, 1.0, 1.0, 2.0, 1.0, 4.0])
-    totals = distribute(first, last, SIZE, best, variance, np.zeros(6), -1.0)[3:]
-    ideal = minimize(
-        lambda x: (((x - best[3:]) ** 2) / variance[3:]).sum(),
-        np.full(3, 10 / 3),
-        bounds=[(0, None)] * 3,
-        constraints={"type": "eq", "fun": lambda x: x.sum() - 10},
-        tol=1e-12,
-    ).x
-    assert np.allclose(totals, ideal, atol=1e-5)
-    assert totals.sum() == pytest.approx(10)
 
 
 def test_a_cut_never_empties_a_family():

@@ -12,9 +12,8 @@ from dphist.audit.neighbours import Pair
 from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.predictive.learning import learned_of_tree
-from dphist.mechanisms.adaptivetree import AdaptiveTree, averaged
+from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace, Uniform
-from dphist.mechanisms.spec import parse
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
 from dphist.mechanisms.trees.layout import group_labels, lay_out, line_levels
 from dphist.mechanisms.trees.shares import mean_variance, searched
@@ -25,8 +24,6 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.door import publish
-from dphist.release import load
 from dphist.testing import open_counts, run
 from dphist_bench.attacks.concentrated import audit_rho
 from dphist_bench.attacks.law import check_law
@@ -42,19 +39,6 @@ def test_blocks_are_nested_and_end_with_cells(size):
     sides = line_levels(size)
     assert sides[-1] == 1
     assert all(a % b == 0 and a > b for a, b in itertools.pairwise(sides))
-
-
-def test_short_lines_are_laid_out_without_a_step_of_two():
-    assert [line_levels(size) for size in (64, 65, 128, 129)] == [
-        (16, 1),
-        (32, 8, 1),
-        (32, 8, 1),
-        (64, 16, 1),
-    ]
-    counts = np.full(100, 2)
-    layout = lay_out(open_counts(counts, 1, seed=1), 7, 6)[1]
-    assert [np.bincount(level).max() for level in layout.blocks] == [32, 8, 1]
-    assert _levels_proven(counts) == 2, "blocks that may have been divided further"
 
 
 def _levels_proven(counts):
@@ -77,22 +61,6 @@ def test_full_lines_are_measured_in_the_blocks_of_least_noise():
     left = 255 / 256
     assert tree.variance[-1] == pytest.approx(2 / (left * float(shares[-1])) ** 2, rel=0.1)
     assert _levels_proven(counts) == 1
-
-
-def test_announced_sums_leave_lines_to_stop_early_for_longer():
-    domain = Domain([Ordinal("x", range(256))])
-    ranges = Workload.parse(domain, "ranges")
-    few, some, many = (Histogram(domain, np.full(256, each)) for each in (0, 10, 60))
-
-    def full(histogram, workload, budget=None):
-        right = open_counts(histogram, budget or 1, seed=1, workload=workload)
-        return lay_out(right, 7, 6)[1].full
-
-    assert [full(each, None) for each in (few, some, many)] == [False, True, True]
-    assert [full(each, ranges) for each in (few, some, many)] == [False, False, True]
-    # Under ρ = 1/2 noise has a deviation of one.
-    rho = Budget.of(rho="1/2")
-    assert [full(each, ranges, rho) for each in (few, some, many)] == [False, True, True]
 
 
 def test_a_few_tall_cells_make_no_line_full():
@@ -271,16 +239,6 @@ def test_intervals_of_dense_data_cover_about_as_often_as_stated():
     assert 0.94 <= np.mean(hits) <= 0.985
 
 
-def test_intervals_of_a_pool_add_up_to_its_noise():
-    counts = np.concatenate([np.full(64, 900), np.zeros(192, dtype=np.int64)])
-    estimate = run(AdaptiveTree(), counts, 1, seed=3)
-    domain = Domain([Ordinal("x", range(256))])
-    variance = estimate.errors.variance(Workload.all_ranges(domain))
-    assert np.isfinite(variance).all()
-    assert (variance > 0).all()
-    assert "calibrated" in estimate.errors.words.short
-
-
 def test_averaged_counts_read_the_same_measurements_and_are_no_worse():
     # Plateaus: what does not stand out of the noise is no structure. Fixed noise: the same every time.
     counts = np.repeat([0, 60, 20, 0, 0, 35, 35, 5], 128)
@@ -296,22 +254,6 @@ def test_averaged_counts_read_the_same_measurements_and_are_no_worse():
     assert (trees[0].value == trees[1].value).all()
 
 
-def test_averaging_leans_on_the_law_where_there_is_little_to_tell():
-    law = learned_of_tree(AdaptiveTree().grow(open_counts(np.full(512, 40), "0.1", seed=1))[0])
-    little = learned_of_tree(
-        AdaptiveTree().grow(open_counts(np.zeros(512, dtype=np.int64), "0.01", seed=1))[0]
-    )
-    assert law.law.halved.deviations > 100 * little.law.halved.deviations
-    parts = []
-    for each in (law, little):
-        some = each.law.counts > 0
-        moved = averaged(np.zeros(512), each)[some] / each.law.counts[some]
-        assert np.allclose(moved, moved[0])
-        parts.append(float(moved[0]))
-    assert 0.6 < parts[0] < 0.8
-    assert 0.98 < parts[1] <= 1.0
-
-
 def test_the_laws_cells_add_up_to_its_means_of_ranges():
     tree = AdaptiveTree().grow(open_counts(np.repeat([3, 90, 0, 7], 150), "0.1", seed=4))[0]
     law = learned_of_tree(tree).law
@@ -320,16 +262,6 @@ def test_the_laws_cells_add_up_to_its_means_of_ranges():
     means = law.ask(low, high).mean
     sums = np.concatenate([[0.0], np.cumsum(law.counts)])
     assert np.allclose(means, sums[high[:, 0]] - sums[low[:, 0]], rtol=1e-9, atol=1e-6)
-
-
-def test_both_estimators_are_saved_and_verified(tmp_path):
-    histogram = Histogram(Domain([Ordinal("x", range(64))]), np.arange(64))
-    for spec in ("adaptivetree", "adaptivetree(estimator=averaged)"):
-        path = tmp_path / f"{len(spec)}.parquet"
-        publish(histogram, epsilon=1, mechanism=spec).save(path)
-        release = load(path)
-        release.verify()
-        assert release.mechanism == parse(spec)
 
 
 @pytest.mark.audit

@@ -21,7 +21,6 @@ from dphist.mechanisms.choosing.pointmasses import find_point_masses
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.pieces import OneApart
-from dphist.release.cube.moments import read_line
 from dphist.testing import check_mechanism, open_counts, run
 
 SPACE = Domain([Ordinal("a", range(3)), Ordinal("b", range(4)), Ordinal("c", range(2))])
@@ -251,24 +250,6 @@ def test_noisy_cells_of_pieces_are_known_where_all_that_are_met_were_noised_one_
         found[0].tolist()
         == (of_line.values.reshape(-1) + of_plane.values.reshape(24, 23).sum(axis=1)).tolist()
     )
-
-
-def test_a_wall_is_asked_for_quantiles_as_the_line_that_it_is() -> None:
-    counts = np.zeros((64, 24), dtype=np.int64)
-    counts[37, 5] = 40
-    domain = Domain([Ordinal("age", range(64)), Ordinal("hours", range(24))])
-    release = dphist.publish(
-        Histogram(domain, counts), epsilon="1/10", mechanism=Heap(of="hours", value=5, inner=AdaptiveTree())
-    )
-    wall_of = read_line(release, "age", None, np.array([[0, 5]]), np.array([[64, 6]]))
-    errors, _ = wall_of._piece
-    assert isinstance(errors, PredictiveErrors)
-    assert errors.blocks is not None
-    variance = np.arange(64, dtype=np.float64)
-    blocks = np.split(wall_of._anywhere(variance), errors.blocks[1:])
-    assert [set(block.tolist()) for block in blocks] == [
-        {float(last - 1)} for last in [*errors.blocks[1:].tolist(), 64]
-    ]
 
 
 def test_auto_sets_a_wall_apart_and_the_release_says_so_and_can_be_verified(tmp_path) -> None:

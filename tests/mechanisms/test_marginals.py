@@ -13,9 +13,8 @@ from dphist.inference.tables.posterior import Observed, posteriors
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.choosing.pilot import PilotQuery
 from dphist.mechanisms.choosing.sums import plan_tables
-from dphist.mechanisms.marginals import Marginals, _blocked, tables_of
+from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.law import NoiseLaw
@@ -187,16 +186,6 @@ def _survey(regions):
     return Histogram(domain, np.rint(60_000 * weights / weights.sum()).astype(np.int64))
 
 
-def test_planes_in_several_copies_are_a_table_whose_records_are_counted_first():
-    # Until a look was paid for every cube with two long attributes got a tree: tables were off by three times as much.
-    several: Any = run(Auto(), _survey(4), "0.1", seed=1)
-    assert several.made_by.look == PilotQuery(blocks=Fraction(0))
-    assert isinstance(several.made_by.chosen, Marginals)
-    two: Any = run(Auto(), _survey(2), "0.1", seed=1)
-    assert two.made_by.look.blocks == 0
-    assert "adaptivetree" in two.note
-
-
 def test_a_table_of_few_long_attributes_is_not_left_to_a_tree():
     histogram = _survey(4)
     asked = Workload.marginals(histogram.domain, 2)
@@ -263,40 +252,6 @@ def test_categories_of_a_cube_are_not_read_as_neighbours():
         ]
         off[kind] = float(np.sqrt(np.mean(np.square(apart))))
     assert off["category"] < 0.7 * off["order"]
-
-
-def test_tables_of_categories_alone_keep_their_blocks_in_a_cube():
-    ordered = (True, False, False)
-    assert _blocked((0, 1), ordered, alone=False) == (True, False)
-    assert _blocked((1, 2), ordered, alone=False) is None
-    assert _blocked((1, 2), ordered, alone=True) == (False, False)
-    assert _blocked((0, 1, 2), ordered, alone=False) is None
-
-
-def test_two_attributes_that_go_by_chance_are_weighed_too(monkeypatch):
-    """Six draws: boxes of wards × days are off by little more than the product of their own tables is."""
-    table = Domain([Nominal("ward", [f"w{ward}" for ward in range(40)]), Ordinal("day", range(200))])
-    wards = np.arange(1.0, 41.0) ** -0.7
-    days = 1.0 + 0.6 * np.sin(np.arange(200) / 30.0)
-    expected = np.outer(wards / wards.sum(), days / days.sum()) * 40_000
-    counts = np.random.default_rng(8).poisson(expected)
-    boxes = Workload.random(table, 200, seed=1)
-    truth, off = boxes.answer(counts), []
-    mechanism = Marginals(
-        tables=((0,), (1,), (0, 1)),
-        shares=(Fraction(2, 5), Fraction(9, 20), Fraction(3, 20)),
-        estimator="weighed",
-    )
-    for seed in range(6):
-        cube = run(mechanism, Histogram(table, counts), "0.1", seed=seed).counts
-        product = np.outer(cube.sum(axis=1), cube.sum(axis=0)) / cube.sum()
-        with monkeypatch.context() as unweighed:
-            unweighed.setattr("dphist.inference.tables.posterior._weights", lambda gains: [1.0] * len(gains))
-            before = run(mechanism, Histogram(table, counts), "0.1", seed=seed).counts
-        off.append([np.mean((boxes.answer(each) - truth) ** 2) for each in (cube, product, before)])
-    weighed, alone, not_weighed = np.sqrt(np.mean(off, axis=0))
-    assert weighed < 1.1 * alone
-    assert weighed < 0.95 * not_weighed
 
 
 def test_tables_that_depart_are_believed_and_teach_the_others():
