@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS, evidence_of, expect, infer
-from dphist.kernels.levels.fit import _clump, _packed, denoise
+from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS, expect, infer
+from dphist.kernels.levels.fit import _packed, denoise
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
 
 
@@ -29,8 +29,8 @@ def _counts(level, c, upto):
 def test_few_counts_are_summed_exactly(c, rate):
     values = np.array([-40, -3, -1, 0, 1, 2, 7, 30, 500])
     grid = np.array([0.0, 0.02, 0.7, 5.0])
-    table, scales = likelihoods(values, grid, c, 0.0, rate)
-    first, second = moments(values, grid, c, 0.0, rate, np.ones((values.size, grid.size)))
+    table, scales = likelihoods(values, grid, c, rate)
+    first, second = moments(values, grid, c, rate, np.ones((values.size, grid.size)))
     for k, level in enumerate(grid):
         x, p = _counts(level, c, 4000) if level else (np.zeros(1), np.ones(1))
         joint = p[None, :] * _noise(values[:, None] - x[None, :], rate)
@@ -49,8 +49,8 @@ def test_many_counts_are_a_gaussian_under_laplace_noise(rate):
     level, c = 300.0, 0.1
     v = level + (c * level) ** 2
     values = np.array([-300, 0, 150, 290, 300, 320, 700])
-    table, scales = likelihoods(values, np.array([0.0, level]), c, 0.0, rate)
-    first, second = moments(values, np.array([0.0, level]), c, 0.0, rate, np.ones((values.size, 2)))
+    table, scales = likelihoods(values, np.array([0.0, level]), c, rate)
+    first, second = moments(values, np.array([0.0, level]), c, rate, np.ones((values.size, 2)))
     for i, y in enumerate(values):
 
         def density(x, y=y):
@@ -77,7 +77,7 @@ def test_many_counts_are_a_gaussian_under_laplace_noise(rate):
 def test_likelihoods_stay_finite_where_exponentials_overflow():
     values = np.array([-(10**9), 0, 10**9])
     grid = level_grid(values, 5.0)
-    table, scales = likelihoods(values, grid, 1.0, 0.0, 5.0)
+    table, scales = likelihoods(values, grid, 1.0, 5.0)
     assert np.isfinite(table).all()
     assert np.isfinite(scales).all()
     assert np.allclose(table.max(axis=1), 1.0)
@@ -128,13 +128,12 @@ def test_forward_backward_equals_the_dense_one(apart, levels):
     whole = np.array([[0, 12]])
     found = expect(*_packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels))
     assert found[0] == pytest.approx(evidence, rel=1e-12)
-    assert evidence_of(*_packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels)) == found[0]
+    alone = expect(*_packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels), learn=False)
+    assert alone[0] == found[0]
     assert np.allclose(found[1], starts)
     assert np.allclose(found[2], moves)
     first, second = generator.random((6, levels)), generator.random((6, levels))
-    mean, within, between = infer(
-        *_packed(table), rows, whole, jump, w, 0.6, first, second, np.empty(12 * levels)
-    )
+    mean, within, between = infer(*_packed(table), rows, jump, w, 0.6, first, second)
     expected = (posterior * first[rows]).sum(axis=1)
     assert np.allclose(mean, expected)
     assert np.allclose(within, (posterior * second[rows]).sum(axis=1))
@@ -159,7 +158,7 @@ def test_expectation_maximisation_climbs():
     values = np.repeat([0, 40, 3], 60) + generator.integers(-4, 5, 180)
     distinct, rows = np.unique(values, return_inverse=True)
     grid = level_grid(values, 0.5)
-    table, _ = likelihoods(distinct, grid, 0.1, 0.0, 0.5)
+    table, _ = likelihoods(distinct, grid, 0.1, 0.5)
     possible = _packed(table)
     jump, w, seen = np.full(grid.size, 1 / grid.size), np.full((3, grid.size), 1 / 3), []
     share = 0.5
@@ -199,8 +198,8 @@ def _noisy(counts, rate, seed):
     return counts + generator.geometric(fade, counts.size) - generator.geometric(fade, counts.size)
 
 
-def test_with_next_to_no_data_noise_does_not_pass_for_structure():
-    # A fitted model alone found lumps of 7 to 40 in noise like this; the noise is fixed.
+def test_noise_hardly_passes_for_structure():
+    # The noise is fixed; its deviation is 141.
     counts = np.random.default_rng(8).multinomial(1000, np.full(4096, 1 / 4096))
     for seed in range(6):
         found = denoise(_noisy(counts, 0.01, seed), 0.01).mean
@@ -208,28 +207,11 @@ def test_with_next_to_no_data_noise_does_not_pass_for_structure():
         assert found.max() < 12
 
 
-def test_clumps_are_noticed_and_kept():
-    # Counts are multiples of 30 about a slope: their scatter grows with the root of the level.
-    generator = np.random.default_rng(9)
-    counts = 30 * generator.poisson(np.linspace(2, 20, 3000))
-    noisy = _noisy(counts, 0.02, 1)
-    assert 10 < _clump(noisy, 0.02) < 45
-    found = denoise(noisy, 0.02)
-    gap = found.mean - counts
-    assert np.mean(gap**2) < 0.75 * np.mean((noisy - counts) ** 2.0)
-    assert 0.9 < np.mean(np.abs(gap) < 1.96 * np.sqrt(found.within + found.between)) < 0.98
-
-
-def test_where_levels_are_smooth_there_are_no_clumps():
-    counts = np.random.default_rng(10).poisson(np.linspace(50, 900, 3000))
-    assert _clump(_noisy(counts, 0.05, 2), 0.05) == 0.0
-
-
 def test_levels_far_from_a_value_are_left_out_without_a_trace():
     values = np.array([-50, 0, 3, 400, 90_000])
     grid = level_grid(values, 1.0)
-    table, _ = likelihoods(values, grid, 0.1, 0.0, 1.0)
-    first, second = moments(values, grid, 0.1, 0.0, 1.0, table)
+    table, _ = likelihoods(values, grid, 0.1, 1.0)
+    first, second = moments(values, grid, 0.1, 1.0, table)
     assert (table.max(axis=1) == 1).all()
     assert (table[-1] == 0).any()
     assert (first[table == 0] >= 0).all()

@@ -1,9 +1,9 @@
 """A hidden level under every cell: what the noisy counts say once neighbours may share a level.
 
 The model behind ``Posterior``. Cell i has a hidden level on a grid μ_0 = 0 < μ_1 < …; given its level the
-count is Poisson or negative binomial with variance μ + φμ + (cμ)², φ > 0 where records come in clumps, and what we
-see is the count plus discrete Laplace noise, or discrete Gaussian noise (``normal``, its variance, above zero). Here is
-what one noisy value says of its level and its count; `dphist.kernels.levels.chain` puts neighbours together.
+count is Poisson or negative binomial with variance μ + (cμ)², and what we see is the count plus discrete Laplace noise,
+or discrete Gaussian noise (``normal``, its variance, above zero). Here is what one noisy value says of its level and
+its count; `dphist.kernels.levels.chain` puts neighbours together.
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -28,9 +28,6 @@ GAUSSIAN_FROM = 60.0
 NEGLIGIBLE = -75.0
 # From here on the tail of a Gaussian is read off a series that is as near as the fit.
 _SERIES_FROM = 12.0
-# What densities may differ by beside exponentials, as a logarithm: not more than levels lie apart.
-_APART = 40.0
-_LEAST = math.exp(NEGLIGIBLE)
 
 
 def level_grid(values: IntArray, rate: float, ratio: float = 1.15, normal: float = 0.0) -> FloatArray:
@@ -96,7 +93,9 @@ def _far(value: int, level: float, v: float, rate: float) -> bool:
 
 
 @kernel
-def _small_level(values: IntArray, level: float, c: float, rate: float, order: int, out: FloatArray) -> None:
+def _listed_laplace(
+    values: IntArray, level: float, c: float, rate: float, order: int, out: FloatArray
+) -> None:
     """Exact log-likelihood (order 0) or else E[count^order | seen], for a level whose counts are few enough to list."""
     tail = tail_of(level, c)
     p = count_weights(level, c, tail)
@@ -141,10 +140,10 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
 
 
 @kernel
-def _small_level_normal(
+def _listed_normal(
     values: IntArray, level: float, c: float, normal: float, order: int, out: FloatArray
 ) -> None:
-    """As `_small_level`, under Gaussian noise: the listed counts one by one, those near the value only."""
+    """As `_listed_laplace`, under Gaussian noise: the listed counts one by one, those near the value only."""
     tail = tail_of(level, c)
     p = count_weights(level, c, tail)
     logs = np.empty(tail + 1)
@@ -168,89 +167,60 @@ def _small_level_normal(
         out[i] = base + best + math.log(total) if order == 0 else weighted / total
 
 
-def likelihoods(
-    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, normal: float = 0.0
-) -> tuple[FloatArray, FloatArray]:
-    """Likelihood of each value at each level, every row scaled to a largest entry of 1, and the scales' logs.
-
-    Each law of noise has kernels of its own, which are compiled when they are used.
-    """
-    table = np.empty((values.size, grid.size))
-    if normal > 0.0:
-        _normal_logs(values, grid, c, clump, normal, 0, table)
-        return table, _rescaled(table)
-    return table, _laplace_likelihoods(values, grid, c, clump, rate, 0, table)
-
-
-# Loops are spelled out: numba takes seconds to compile the assignment of a slice, and the same bits come of both. The
-# order is handed over, not written in: numba compiles what is called with a constant once more for each.
 @kernel
-def _normal_logs(
-    values: IntArray, grid: FloatArray, c: float, clump: float, normal: float, order: int, table: FloatArray
+def _listed(
+    values: IntArray, level: float, c: float, rate: float, normal: float, order: int, out: FloatArray
 ) -> None:
+    """Log-likelihood of a level whose counts are few enough to list (order 0), or else E[count^order | seen]."""
+    if normal > 0.0:
+        _listed_normal(values, level, c, normal, order, out)
+    else:
+        _listed_laplace(values, level, c, rate, order, out)
+
+
+def likelihoods(
+    values: IntArray, grid: FloatArray, c: float, rate: float, normal: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """Likelihood of each value at each level, every row scaled to a largest entry of 1, and the scales' logs."""
+    table = np.empty((values.size, grid.size))
+    _logs(values, grid, c, rate, normal, table)
+    return table, _rescaled(table)
+
+
+# Loops are spelled out: numba takes seconds to compile the assignment of a slice, and the same bits come of both.
+@kernel
+def _logs(
+    values: IntArray,
+    grid: FloatArray,
+    c: float,
+    rate: float,
+    normal: float,
+    table: FloatArray,
+) -> None:
+    """Log-likelihoods of every value at every level."""
     n = values.size
     column = np.empty(n)
+    zero = normal_base(normal) if normal > 0.0 else math.log(math.tanh(0.5 * rate))
     for k in range(grid.size):
         level = grid[k]
-        v = (1.0 + clump) * level + (c * level) * (c * level)
-        if level == 0.0 or v >= GAUSSIAN_FROM:
-            base = normal_base(normal) if level == 0.0 else -0.5 * math.log(2.0 * math.pi * (v + normal))
+        v = level + (c * level) * (c * level)
+        if 0.0 < v < GAUSSIAN_FROM:
+            _listed(values, level, c, rate, normal, 0, column)
+            for i in range(n):
+                table[i, k] = column[i]
+        elif normal > 0.0:
+            base = zero if level == 0.0 else -0.5 * math.log(2.0 * math.pi * (v + normal))
             for i in range(n):
                 table[i, k] = base - 0.5 * ((values[i] - level) * (values[i] - level)) / (v + normal)
+        elif level == 0.0:
+            for i in range(n):
+                table[i, k] = zero - rate * abs(values[i])
         else:
-            _small_level_normal(values, level, math.sqrt(c * c + clump / level), normal, order, column)
             for i in range(n):
-                table[i, k] = column[i]
-
-
-@kernel
-def _laplace_likelihoods(
-    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, order: int, table: FloatArray
-) -> FloatArray:
-    """As `_rescaled` gives them, where most levels are read row by row: their logs are never taken."""
-    n, levels = table.shape
-    column = np.empty(n)
-    spread = np.empty(levels)
-    listed = 0
-    for k in range(levels):
-        level = grid[k]
-        spread[k] = (1.0 + clump) * level + (c * level) * (c * level)
-        if spread[k] >= GAUSSIAN_FROM:
-            continue
-        listed = k + 1
-        if level == 0.0:
-            base = math.log(math.tanh(0.5 * rate))
-            for i in range(n):
-                table[i, k] = base - rate * abs(values[i])
-        else:
-            _small_level(values, level, math.sqrt(c * c + clump / level), rate, order, column)
-            for i in range(n):
-                table[i, k] = column[i]
-    base = math.log(0.5 * rate)
-    density = np.ones(levels)
-    scales = np.empty(n)
-    for i in range(n):
-        row = table[i]
-        high = row[0]
-        for k in range(1, listed):
-            high = max(high, row[k])
-        for k in range(listed, levels):
-            row[k] = -math.inf
-            if not _far(values[i], grid[k], spread[k], rate):
-                shift, below, above, _, _ = _gaussian_halves(values[i] - grid[k], spread[k], rate)
-                row[k] = base + shift
-                density[k] = below + above
-            high = max(high, row[k])
-        most = 0.0
-        for k in range(levels):
-            gap = row[k] - high
-            row[k] = density[k] * math.exp(gap) if gap > NEGLIGIBLE - _APART else 0.0
-            most = max(most, row[k])
-        least = most * _LEAST
-        for k in range(levels):
-            row[k] = row[k] / most if row[k] > least else 0.0
-        scales[i] = high + math.log(most)
-    return scales
+                table[i, k] = -math.inf
+                if not _far(values[i], level, v, rate):
+                    shift, below, above, _, _ = _gaussian_halves(values[i] - level, v, rate)
+                    table[i, k] = math.log(0.5 * rate * (below + above)) + shift
 
 
 @kernel
@@ -273,57 +243,23 @@ def moments(
     values: IntArray,
     grid: FloatArray,
     c: float,
-    clump: float,
     rate: float,
     table: FloatArray,
     normal: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """E[count] and Var[count] given each value and each level; 0 where ``table`` says that the level cannot be."""
     first, second = np.zeros(table.shape), np.zeros(table.shape)
-    if normal > 0.0:
-        _normal_moments(values, grid, c, clump, normal, first, second)
-    else:
-        _laplace_moments(values, grid, c, clump, rate, table, first, second)
+    _moments(values, grid, c, rate, normal, table, first, second)
     return first, second
 
 
 @kernel
-def _normal_moments(
+def _moments(
     values: IntArray,
     grid: FloatArray,
     c: float,
-    clump: float,
-    normal: float,
-    first: FloatArray,
-    second: FloatArray,
-) -> None:
-    n = values.size
-    column = np.empty(n)
-    for k in range(1, grid.size):
-        level = grid[k]
-        v = (1.0 + clump) * level + (c * level) * (c * level)
-        if v >= GAUSSIAN_FROM:
-            for i in range(n):
-                first[i, k] = max(level + v / (v + normal) * (values[i] - level), 0.0)
-                second[i, k] = v * normal / (v + normal)
-            continue
-        scatter = math.sqrt(c * c + clump / level)
-        for order in range(1, 3):
-            _small_level_normal(values, level, scatter, normal, order, column)
-            for i in range(n):
-                if order == 1:
-                    first[i, k] = column[i]
-                else:
-                    second[i, k] = max(column[i] - first[i, k] * first[i, k], 0.0)
-
-
-@kernel
-def _laplace_moments(
-    values: IntArray,
-    grid: FloatArray,
-    c: float,
-    clump: float,
     rate: float,
+    normal: float,
     table: FloatArray,
     first: FloatArray,
     second: FloatArray,
@@ -332,11 +268,11 @@ def _laplace_moments(
     column = np.empty(n)
     for k in range(1, grid.size):
         level = grid[k]
-        v = (1.0 + clump) * level + (c * level) * (c * level)
+        v = level + (c * level) * (c * level)
         if v < GAUSSIAN_FROM:
-            scatter = math.sqrt(c * c + clump / level)
+            # The order is handed over, not written in: of constants numba compiles one version each.
             for order in range(1, 3):
-                _small_level(values, level, scatter, rate, order, column)
+                _listed(values, level, c, rate, normal, order, column)
                 for i in range(n):
                     if order == 1:
                         first[i, k] = column[i]
@@ -348,6 +284,10 @@ def _laplace_moments(
             if table[i, k] == 0.0:
                 continue
             d = values[i] - level
+            if normal > 0.0:
+                first[i, k] = max(level + v / (v + normal) * d, 0.0)
+                second[i, k] = v * normal / (v + normal)
+                continue
             _, below, above, lower, upper = _gaussian_halves(d, v, rate)
             w = below / (below + above)
             m1, v1 = truncated((d - rate * v) / s, lower)
@@ -356,6 +296,5 @@ def _laplace_moments(
             m2 = values[i] + s * m2
             m = w * m1 + (1.0 - w) * m2
             second_moment = w * (m1 * m1 + v * v1) + (1.0 - w) * (m2 * m2 + v * v2)
-            variance = second_moment - m * m
             first[i, k] = max(m, 0.0)
-            second[i, k] = max(variance, 0.0)
+            second[i, k] = max(second_moment - m * m, 0.0)
