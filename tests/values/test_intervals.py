@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import QueryError
-from dphist.inference.estimate import IndependentNoise, PieceNoise, nonnegative
+from dphist.inference.estimate import IndependentNoise, PieceNoise, around, nonnegative
 from dphist.inference.intervals import Spread, half_widths, normal_quantile
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.law import NoiseLaw
@@ -124,3 +124,9 @@ def test_nonnegative_is_the_nearest_point_with_the_same_total():
 
 def test_a_confidence_next_to_one_has_a_quantile() -> None:
     assert 8.0 < normal_quantile(1.0 - 2.0**-53) < 9.0
+
+
+def test_intervals_are_widened_to_hold_what_is_published():
+    found = around(np.array([5.0, 5.0, 5.0]), 1.0, np.array([9.0, 0.5, -3.0]))
+    assert found.low.tolist() == [4.0, 0.5, 0.0]
+    assert found.high.tolist() == [9.0, 6.0, 6.0]

@@ -1,9 +1,9 @@
 """``auto`` beside the best that anyone would have picked with hindsight, case by case.
 
 One dimension: every cell and every prefix of count vectors at several scales and budgets, against errors of
-public implementations read from a file (``--peers``), or, with ``--only own``, against every mechanism
-registered here that takes a line. Two dimensions: rectangles, small rectangles, cells and marginals against our
-own implementations. The ratio is the root mean squared error of ``auto`` over that of the best peer, chosen per
+public implementations read from a file (``--peers``), or made-up vectors against some mechanisms of ours. Two
+dimensions: rectangles, small rectangles, cells and marginals against our own implementations of what was published.
+The ratio is the root mean squared error of ``auto`` over that of the best peer, chosen per
 case by its error.
 """
 
@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError
-from dphist.mechanisms import MECHANISMS
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse
@@ -54,14 +53,9 @@ PLANE_SCALES = (10**4, 10**6, 10**8)
 CORE = {name: name for name in ("ADULT", "HEPTH", "INCOME", "MEDCOST", "PATENT")}
 CORE |= {"NETTRACE": "NETTRACE4096", "SEARCHLOGS": "SEARCHLOGS4096"}
 PLANES = ("GOWALLA", "ADULT-2D", "SF-CABS-E", "BJ-CABS-S")
-# Not peers on a line: ourselves, what needs several attributes or parts, and what refuses to be released.
-NO_LINE_PEERS = {"auto", "marginals", "bypart", "spa"}
-QUICK_LINE_PEERS = ("laplace", "uniform", "hb", "privelet", "ahp", "noisefirst", "dpcube")
+LINE_PEERS = ("laplace", "uniform", "hb", "privelet", "ahp", "noisefirst", "dpcube")
+# As their authors published them: no early stop, no projection away from negative counts.
 PLANE_PEERS = (
-    *("laplace", "uniform", "privelet", "ahp", "uniformgrid", "adaptivegrid", "kdhybrid", "quadtree", "hb"),
-)
-# The same as their authors published them: no early stop, no projection away from negative counts.
-PLANE_PEERS_AS_PUBLISHED = (
     *("laplace", "uniform", "privelet", "ahp", "uniformgrid(nonnegative=False)"),
     *("adaptivegrid(nonnegative=False)", "kdhybrid(stop=0, nonnegative=False)"),
     *("quadtree(stop=0, nonnegative=False)", "tree(fanout='hb', root=False, nonnegative=False)"),
@@ -109,8 +103,6 @@ class Options:
     peers: Path | None
     trials: int
     peer_trials: int
-    finalists: int
-    as_published: bool
     names: tuple[str, ...]
 
     def wanted(self, name: str) -> bool:
@@ -125,18 +117,14 @@ def measure(
     peers: Annotated[Path | None, "errors of public implementations (default: beside the folder)"] = None,
     trials: Annotated[int, "runs of auto per case"] = 20,
     peer_trials: Annotated[int, "runs of each of our peers per case"] = 2,
-    finalists: Annotated[
-        int, "own: so many best peers are run as often as auto before the best is named"
-    ] = 4,
-    as_published: Annotated[bool, "2-D peers without our improvements to them as well"] = False,
-    only: Literal["all", "1d", "2d", "own"] = "all",
+    only: Literal["all", "1d", "2d"] = "all",
     names: Annotated[tuple[str, ...], "only these data sets"] = (),
 ) -> Iterator[Line]:
     """Rerun the comparison: every case, then geometric means, worst cases and misses."""
     if quick:
-        trials, peer_trials, finalists = 1, 1, 1
-    options = Options(quick, data, peers, trials, peer_trials, finalists, as_published, tuple(names))
-    kinds = {"1d": _lines, "2d": _planes, "own": _own}
+        trials, peer_trials = 1, 1
+    options = Options(quick, data, peers, trials, peer_trials, tuple(names))
+    kinds = {"1d": _lines, "2d": _planes}
     for kind in ("1d", "2d") if only == "all" else (only,):
         outcomes = []
         for outcome in kinds[kind](options):
@@ -148,7 +136,13 @@ def measure(
 def _lines(options: Options) -> Iterator[Outcome]:
     """Cells and prefixes against the public implementations' errors."""
     if options.quick or options.data is None:
-        yield from _own(options)
+        size = 256 if options.quick else 4096
+        makers = {"bell": bell, "level": level, "spikes": spikes, "steps": steps, "timeline": search_timeline}
+        if not options.quick:
+            makers |= {"slope": slope, "wave": wave}
+        made = {name: make(size, 10**6, 0).astype(np.float64) for name, make in makers.items()}
+        scales, epsilons = ((10**4,), ("0.1",)) if options.quick else (LINE_SCALES, EPSILONS)
+        yield from _against(made, scales, epsilons, _LINE_WORKLOADS, LINE_PEERS, options)
         return
     path = options.peers or options.data.parent / "peers.csv"
     with path.open() as file:
@@ -166,41 +160,6 @@ def _lines(options: Options) -> Iterator[Outcome]:
         )
 
 
-def _own(options: Options) -> Iterator[Outcome]:
-    """Cells and prefixes against all of our own mechanisms, on made-up or given vectors.
-
-    Every mechanism is told the workload, as ``auto`` is; the one that ``auto`` hands over to is left out, as it would
-    only be a second draw of the same. The least of forty errors of two runs each would be small by luck; so the few
-    best are run again, as often as ``auto``, and the best of these runs counts.
-    """
-    size = 256 if options.quick else 4096
-    makers = {"bell": bell, "level": level, "spikes": spikes, "steps": steps, "timeline": search_timeline}
-    if not options.quick:
-        makers |= {"slope": slope, "wave": wave}
-    weights = {name: make(size, 10**6, 0).astype(np.float64) for name, make in makers.items()}
-    if options.data is not None:
-        names = options.names or tuple(CORE)
-        weights = {name: _weights(options.data / f"{CORE.get(name, name)}.csv") for name in names}
-    scales, epsilons = ((10**4,), ("0.1",)) if options.quick else (LINE_SCALES, EPSILONS)
-    peers = QUICK_LINE_PEERS if options.quick else tuple(n for n in MECHANISMS if n not in NO_LINE_PEERS)
-    for name, vector in weights.items():
-        if not options.wanted(name):
-            continue
-        for scale, epsilon, kind in product(scales, epsilons, _LINE_WORKLOADS):
-            case = (vector, scale, epsilon, _LINE_WORKLOADS[kind])
-            histogram = _histogram(vector, scale, 0)
-            told = open_counts(histogram, epsilon, workload=case[3](histogram.domain))
-            chosen, _ = Auto().choose(told)
-            others = [peer for peer in peers if parse(peer) != chosen]
-            first = {peer: _errors(parse(peer), *case, options.peer_trials)[0] for peer in others}
-            best = sorted(others, key=first.__getitem__)[: options.finalists]
-            last = {peer: _errors(parse(peer), *case, options.trials)[0] for peer in best}
-            peer = min(best, key=last.__getitem__)
-            yield Outcome(
-                name, scale, epsilon, kind, peer, last[peer], *_errors(Auto(), *case, options.trials)
-            )
-
-
 def _planes(options: Options) -> Iterator[Outcome]:
     """Rectangles, small rectangles, cells and marginals against our own implementations of the peers."""
     if options.quick:
@@ -211,8 +170,7 @@ def _planes(options: Options) -> Iterator[Outcome]:
         weights = {name: _weights(options.data / f"{name}.csv") for name in PLANES}
     scales, epsilons = ((10**4,), ("0.1",)) if options.quick else (PLANE_SCALES, EPSILONS)
     peers: tuple[str, ...] = ("laplace", "uniform", "privelet") if options.quick else PLANE_PEERS
-    published = () if options.quick or not options.as_published else PLANE_PEERS_AS_PUBLISHED
-    yield from _against(weights, scales, epsilons, _PLANE_WORKLOADS, peers, options, published)
+    yield from _against(weights, scales, epsilons, _PLANE_WORKLOADS, peers, options)
 
 
 def _against(
@@ -222,32 +180,25 @@ def _against(
     workloads: dict[str, Callable[[Domain], Workload]],
     peers: tuple[str, ...],
     options: Options,
-    published: tuple[str, ...],
 ) -> Iterator[Outcome]:
-    """Run every peer once a trial and judge it on every workload; ``auto`` is told the workload.
-
-    With ``published`` the same runs of ``auto`` are compared with these as well, in a row of its own.
-    """
-    everybody = tuple(dict.fromkeys(peers + published))
+    """Run every peer once a trial and judge it on every workload; ``auto`` is told the workload."""
     for name, vector in weights.items():
         if not options.wanted(name):
             continue
         for scale, epsilon in product(scales, epsilons):
-            squares = {kind: dict.fromkeys(everybody, 0.0) for kind in workloads}
+            squares = {kind: dict.fromkeys(peers, 0.0) for kind in workloads}
             for trial in range(options.peer_trials):
                 histogram = _histogram(vector, scale, trial)
-                for peer in everybody:
+                for peer in peers:
                     counts = _run(parse(peer), histogram, epsilon)
                     for kind, make in workloads.items():
                         error = _squared(make(histogram.domain), counts, histogram) / options.peer_trials
                         squares[kind][peer] += error
             for kind, make in workloads.items():
                 error, seconds = _errors(Auto(), vector, scale, epsilon, make, options.trials)
-                for row, among in ((kind, peers), (f"{kind}, as published", published)):
-                    if among:
-                        peer = min(among, key=squares[kind].__getitem__)
-                        best = math.sqrt(squares[kind][peer])
-                        yield Outcome(name, scale, epsilon, row, peer, best, error, seconds)
+                peer = min(peers, key=squares[kind].__getitem__)
+                best = math.sqrt(squares[kind][peer])
+                yield Outcome(name, scale, epsilon, kind, peer, best, error, seconds)
 
 
 def _run(
