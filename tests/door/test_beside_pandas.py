@@ -104,7 +104,7 @@ def domain(zone: str) -> Domain:
     )
 
 
-def told_apart(records: pd.DataFrame, zone: str) -> pd.DataFrame:
+def distinct_text(records: pd.DataFrame, zone: str) -> pd.DataFrame:
     """By pandas: the labels of the cell of every row that has one."""
     share, day = records["share"], records["at"].dt.tz_convert(zone).dt.tz_localize(None).dt.normalize()
     # The last bin is closed.
@@ -223,7 +223,7 @@ def test_every_source_and_way_out_says_what_pandas_says(
     monkeypatch.setattr("dphist.planning.rehearsal.release_forecasts", lambda *given, **named: {})
     records = frame()
     given = source(kind, records, tmp_path)
-    rows = told_apart(records, zone)
+    rows = distinct_text(records, zone)
     with pytest.raises(DroppedRows):
         publish(given, domain(zone), EPSILON, "laplace", allow_dropped=1 - len(rows) / ROWS)
     release = publish(given, domain(zone), EPSILON, "laplace", allow_dropped=1)
@@ -249,7 +249,7 @@ def test_every_source_and_way_out_says_what_pandas_says(
 
 def test_the_command_line_says_what_pandas_says(tmp_path: Path) -> None:
     zone, path = ZONES[1], tmp_path / "release.parquet"
-    rows = told_apart(frame(), zone)
+    rows = distinct_text(frame(), zone)
     publish(frame(), domain(zone), EPSILON, "laplace", allow_dropped=1).save(path)
     questions = asked(rows, zone)
     answers = asked_on_the_command_line(path, [text for _, text, _ in questions])
@@ -260,7 +260,7 @@ def test_the_command_line_says_what_pandas_says(tmp_path: Path) -> None:
 def test_sums_and_means_are_those_of_pandas_or_no_numbers(mechanism: str, tmp_path: Path) -> None:
     records, hours = frame(), Measure("hours", low=0, high=6, step="0.01")
     names = ["sex", "place", "self"]
-    rows = told_apart(records.assign(at=DAYS[0].tz_localize("UTC"), share=0.5), "UTC")
+    rows = distinct_text(records.assign(at=DAYS[0].tz_localize("UTC"), share=0.5), "UTC")
     release = publish(
         records, Domain(domain("UTC").attributes[:3]), EPSILON, mechanism, workload="marginals:1", measures=[hours],
         allow_dropped=1,

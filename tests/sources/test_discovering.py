@@ -267,7 +267,7 @@ def test_a_release_lists_the_keys_that_many_have(how: dict[str, Any], tmp_path: 
     assert release.domain == Domain([Nominal("page", ["Main", "Zürich"])])
     assert abs(release.counts - [900, 400]).max() < 60
     release.verify()
-    assert "with a chance of at most" in release.guarantee.describe()
+    assert "names are shown if their noisy count is" in release.guarantee.describe()
     # Noise and keys together take no more than the δ that was given.
     bought = release.budget.delta or Fraction(0)
     assert bought + release.guarantee.delta <= Fraction(1, 10**6)

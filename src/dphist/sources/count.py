@@ -83,7 +83,7 @@ def rows_of_people(source: Any, person: str) -> tuple[IntArray, IntArray]:
     """Numbers of rows, and how many people have as many: as secret as the records. One person is one step of it."""
     try:
         engine = open_source(source, [person], Unit(id=person))
-        return engine.crowd(column_of(engine, person, ID))
+        return engine.rows_per_person(column_of(engine, person, ID))
     except DphistError as error:
         # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
         error.__cause__ = error.__context__ = None

@@ -59,7 +59,7 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     looked = None if bound is None else engine.too_large(bound.id)
     if looked is not None and bound is not None and engine.table_of(looked).column(0).to_pylist() != [0]:
         raise refuse_floats(bound.id)
-    key, size = engine.told_apart(column), math.prod(sizes)
+    key, size = engine.distinct_text(column), math.prod(sizes)
     if isinstance(engine, Duck) and bound is not None:
         names, counts = _counts(size, *engine.keys_kept(key, flat, bound, size))
     else:

@@ -129,7 +129,7 @@ class Engine(Protocol):
     def text(self, value: Expression) -> Expression:
         """As text."""
 
-    def told_apart(self, column: Column) -> Expression:
+    def distinct_text(self, column: Column) -> Expression:
         """A column's value as text by which rows are told apart; NULL where there is none."""
 
     def days(self, value: Expression, family: Family, ahead: Expression | None = None) -> Expression:
@@ -183,7 +183,7 @@ class Engine(Protocol):
     def plus(self, value: Expression, more: Expression) -> Expression:
         """A sum."""
 
-    def crowd(self, person: Column) -> tuple[Integers, Integers]:
+    def rows_per_person(self, person: Column) -> tuple[Integers, Integers]:
         """Numbers of rows, and how many people have as many, whatever the rows hold."""
 
     def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:

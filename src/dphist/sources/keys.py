@@ -280,7 +280,7 @@ def _categories(attribute: Attribute, categories: Sequence[Any], column: Column,
     else:
         if column.family not in ("text", "undeclared"):
             raise _mismatch(column, "text")
-        value = engine.told_apart(column) if long_and_other else engine.text(value)
+        value = engine.distinct_text(column) if long_and_other else engine.text(value)
         if len(categories) <= _SHORT:
             position = engine.position(value, categories)
             return Reading(Key(None, position, attribute.other), lambda found: found.astype(np.int64) - 1)

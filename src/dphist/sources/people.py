@@ -271,21 +271,21 @@ def _by_cell(
     groups[1:] |= cells[1:] != cells[:-1]
     edges = np.flatnonzero(groups)
     sizes = np.diff(edges, append=len(cells))
-    whose = (np.cumsum(changes) - 1)[edges]
-    different = np.bincount(whose, minlength=len(totals))
+    person = (np.cumsum(changes) - 1)[edges]
+    different = np.bincount(person, minlength=len(totals))
     full = sizes > bound.per_cell
     many = different > most(bound.cells or 1)
     needed = many.copy()
-    needed[whose[full]] = True
+    needed[person[full]] = True
     hashed = np.zeros(len(totals), dtype=np.int64)
     if needed.any():
         hashed[needed] = hashes(needed)
     among = at_places(different, many, hashed[many], most(bound.cells or 1))
-    inside = at_places(sizes, full, (hashed // different)[whose[full]], most(bound.per_cell))
+    inside = at_places(sizes, full, (hashed // different)[person[full]], most(bound.per_cell))
     return np.repeat(among, sizes) & inside
 
 
-def limited(amounts: Integers, whose: Integers, limit: int) -> Integers:
+def limited(amounts: Integers, person: Integers, limit: int) -> Integers:
     """Cut the values of people who have more than the limit in absolute values, all of a person's by one factor.
 
     Σ ⌊|v|·limit ÷ t⌋ ≤ limit where t = Σ |v|: in whole numbers, so that it holds exactly, and a function of that
@@ -293,7 +293,7 @@ def limited(amounts: Integers, whose: Integers, limit: int) -> Integers:
 
     Args:
         amounts: A value for every kept row.
-        whose: The person of each, as a number from 0 on.
+        person: The person of each, as a number from 0 on.
         limit: What one person may add up to.
 
     Returns:
@@ -305,9 +305,9 @@ def limited(amounts: Integers, whose: Integers, limit: int) -> Integers:
         [3, -6, 5]
     """
     size = np.abs(amounts)
-    totals = np.zeros(int(whose[-1]) + 1 if whose.size else 0, dtype=np.int64)
-    np.add.at(totals, whose, size)
-    total = totals[whose]
+    totals = np.zeros(int(person[-1]) + 1 if person.size else 0, dtype=np.int64)
+    np.add.at(totals, person, size)
+    total = totals[person]
     return np.where(total <= limit, amounts, np.sign(amounts) * (size * limit // np.maximum(total, 1)))
 
 

@@ -133,7 +133,7 @@ def _moment(attribute: Attribute, column: Column, engine: Duck | Remote) -> str 
 
 def _shown(engine: Sql, column: Column) -> str:
     text = column.family == "text"
-    shown = engine.told_apart(column) if text else f"CAST({engine.quote(column.name)} AS {engine.string})"
+    shown = engine.distinct_text(column) if text else f"CAST({engine.quote(column.name)} AS {engine.string})"
     return f"substr({shown}, 1, {_LONGEST})"
 
 

@@ -10,7 +10,7 @@ from dphist.sources.databases.expressions import check_expression
 from dphist.sources.databases.lite import open_lite
 from dphist.sources.databases.missing import without_nan
 from dphist.sources.databases.remote import Remote, backend_of
-from dphist.sources.duck.declared import refuse_guessed
+from dphist.sources.duck.declared import refuse_inferred
 from dphist.sources.duck.duck import Duck
 
 # Engines on which it is tested which values are equal, and how numbers, texts and times are read.
@@ -78,7 +78,7 @@ def _duck(table: Any, backend: Any) -> Duck | Remote:
     import ibis.expr.operations as ops
 
     for base in table.op().find(ops.DatabaseTable):
-        refuse_guessed(backend.con, f"({backend.compile(base.to_expr())})", f"the table {base.name}")
+        refuse_inferred(backend.con, f"({backend.compile(base.to_expr())})", f"the table {base.name}")
     try:
         backend._run_pre_execute_hooks(table)
     except Exception:

@@ -253,10 +253,10 @@ class Remote(Sql):
         kinds = [pa.string() if name == "key" else pa.int64() for name in names]
         return pa.table([pa.array(each, kind) for each, kind in zip(answer, kinds, strict=True)], names)
 
-    def crowd(self, person: Column) -> tuple[Integers, Integers]:
+    def rows_per_person(self, person: Column) -> tuple[Integers, Integers]:
         """Numbers of rows, and how many people have as many."""
         asked = [sql for sql in (self.too_large(person),) if sql is not None]
-        *seen, (rows, people) = self._answers([*asked, self.crowd_statement(person)])
+        *seen, (rows, people) = self._answers([*asked, self.rows_per_person_statement(person)])
         if seen and seen[0] != [[0]]:
             raise refuse_floats(person)
         return np.array(rows, dtype=np.int64), np.array(people, dtype=np.int64)

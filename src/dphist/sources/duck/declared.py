@@ -17,7 +17,7 @@ _DECLARED = (
 )
 
 
-def refuse_guessed(connection: Any, relation: str, what: str) -> None:
+def refuse_inferred(connection: Any, relation: str, what: str) -> None:
     """Refuse a table or view over frames, CSV, JSON or anything else whose types hang on its values.
 
     Args:
@@ -32,7 +32,7 @@ def refuse_guessed(connection: Any, relation: str, what: str) -> None:
         >>> import duckdb
         >>> connection = duckdb.connect()
         >>> _ = connection.execute("CREATE TABLE t (x DECIMAL(6, 2)); CREATE VIEW v AS SELECT x + 1 AS x FROM t")
-        >>> refuse_guessed(connection, "v", "v")
+        >>> refuse_inferred(connection, "v", "v")
     """
     import duckdb
 

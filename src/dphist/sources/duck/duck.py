@@ -179,13 +179,13 @@ class Duck(Sql):
         )
         return f"CASE WHEN {offset} THEN coalesce({said}, TRY_CAST({whole} AS TIMESTAMPTZ)) END"
 
-    def told_apart(self, column: Column) -> str:
+    def distinct_text(self, column: Column) -> str:
         """A column's value as text, and NULL for bytes that are no UTF-8.
 
         DuckDB refuses such bytes in files and tables, but not in frames, and sorts them and what stands beside them
         wrongly.
         """
-        text = super().told_apart(column)
+        text = super().distinct_text(column)
         if not self.checked and column.family == "text":
             return f'(try(decode(encode({text}))) COLLATE "C")'
         return text
@@ -337,10 +337,10 @@ class Duck(Sql):
                 yield [np.array(column.to_numpy(zero_copy_only=False)) for column in batch.columns]
             done()
 
-    def crowd(self, person: Column) -> tuple[Integers, Integers]:
+    def rows_per_person(self, person: Column) -> tuple[Integers, Integers]:
         """Numbers of rows, and how many people have as many."""
         self._refuse_large(person)
-        found = self._run(self.crowd_statement(person)).fetchnumpy()
+        found = self._run(self.rows_per_person_statement(person)).fetchnumpy()
         return np.asarray(found["n"], dtype=np.int64), np.asarray(found["people"], dtype=np.int64)
 
     def numbers(self, column: Column) -> bool:
@@ -352,7 +352,7 @@ class Duck(Sql):
     def person(self, column: Column) -> str:
         """The id as a 64-bit number or as bytes of text, NULL for nobody."""
         if column.family == "text":
-            return self.told_apart(column)
+            return self.distinct_text(column)
         person = super().person(column)
         return f"CAST({person} AS VARCHAR)" if column.type in _WIDE else person
 

@@ -39,7 +39,7 @@ def open_json(connection: Any, source: str, needed: Sequence[str], person: str |
     A field that an object lacks is missing there, and an object that is no good JSON makes no row. So which fields
     there are and what they hold in one object says nothing about another. ``person`` is the field of ids, if there are.
     """
-    _refuse_unheard(connection, source, needed)
+    _refuse_unknown(connection, source, needed)
     # Weakly: DuckDB keeps the rows as long as the connection lives.
     link = weakref.proxy(connection)
     shape = json.dumps({name: "JSON" if name == person else "VARCHAR" for name in needed})
@@ -124,7 +124,7 @@ def field_names(connection: Any, source: str) -> list[str]:
     return [name for name, times in seen.items() if 2 * times >= looked]
 
 
-def _refuse_unheard(connection: Any, source: str, needed: Sequence[str]) -> None:
+def _refuse_unknown(connection: Any, source: str, needed: Sequence[str]) -> None:
     """Refuse a field whose name stands nowhere in the files: a slip of the pen, which would count nobody.
 
     It is a refusal on account of the records, like those of `lines`; one record that has it ends it.

@@ -76,7 +76,7 @@ class Sql(SqlWords):
         asked = f"{listed}, count(*) AS n{self.totals(values)}"
         return f"SELECT {asked} FROM ({inner}) AS keyed{where(there)} GROUP BY {listed}"
 
-    def crowd_statement(self, person: Column) -> str:
+    def rows_per_person_statement(self, person: Column) -> str:
         """How many people have how many rows."""
         inner = f"SELECT {self.person(person)} AS person FROM {self.relation}"
         each = f"SELECT count(*) AS n FROM ({inner}) AS rows_of WHERE person IS NOT NULL GROUP BY person"

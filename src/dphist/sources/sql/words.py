@@ -101,7 +101,7 @@ class SqlWords(ABC):
         """As text that is compared byte by byte, whatever collation the column has."""
         return f'(CAST({value} AS {self.string}) COLLATE "C")'
 
-    def told_apart(self, column: Column) -> str:
+    def distinct_text(self, column: Column) -> str:
         """A column's value as text by which rows are told apart; NULL where there is none."""
         return self.text(self.column(column))
 
