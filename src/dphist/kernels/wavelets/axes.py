@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,132 +24,82 @@ Calibration = Literal["tight", "paper"]
 Classes = tuple[tuple[Fraction, ...], IntArray]
 
 
-def _all_one(slots: int) -> Classes:
-    """One class of weight one, without an array to say so."""
-    return (Fraction(1),), np.broadcast_to(np.int64(0), (slots,))
+class Axis:
+    """What a transform of many dimensions needs to know of each of them: here, of an axis that is left as it is.
 
+    ``size`` is how many cells it has.
+    """
 
-class Axis(Protocol):
-    """What a transform of many dimensions needs to know of each of them."""
-
-    @property
-    def size(self) -> int:
-        """How many cells."""
-        ...
+    size: Any
 
     @property
     def slots(self) -> int:
         """How many coefficients."""
-        ...
+        return int(self.size)
 
     @property
     def sensitivity(self) -> int:
         """P(A) of the paper: what one step moves, in units of the weights."""
-        ...
+        return 1
 
     @property
     def bound(self) -> float:
         """H(A) of the paper: how much of the noise's variance any range can gather, at most."""
-        ...
+        return float(self.size)
 
     @property
     def padded(self) -> int:
         """|A| of the paper, padding included."""
-        ...
+        return int(self.size)
 
     @property
     def denominator(self) -> int:
         """What the inverse multiplies the cells by."""
-        ...
+        return 1
 
     @property
     def classes(self) -> Classes:
         """The noise scale of each slot over the sensitivity: distinct values, and which of them each slot has."""
-        ...
+        # One class of weight one, without an array to say so.
+        return (Fraction(1),), np.broadcast_to(np.int64(0), (self.slots,))
 
     @property
     def depths(self) -> IntArray:
-        """The level of each slot's coefficient in the tree: 0 for the base."""
-        ...
+        """The level of each slot's coefficient in the tree: 0 for the base. Cells are the bases of sub-matrices."""
+        return np.arange(self.size, dtype=np.int64)
 
     def forward(self, cells: NDArray[Any], first: int, last: int) -> None:
         """Transform the middle axis of ``cells`` in place, in some columns."""
-        ...
 
     def inverse(self, cells: NDArray[Any], first: int, last: int) -> None:
         """Undo `forward`, times the denominator."""
-        ...
 
     @property
     def deviations(self) -> FloatArray:
         """The noise of each coefficient after `centre`, as a standard deviation over that of the base."""
-        ...
+        return np.ones(self.slots)
 
     def centre(self, cells: NDArray[Any], first: int, last: int) -> None:
         """Turn noisy numbers into the paper's coefficients, in floating point."""
-        ...
 
     def spread(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
         """For each range of cells: squared weights summed over the coefficients, and the largest weight.
 
         Weights are those of normalised coefficients, whose noise all has the same scale.
         """
-        ...
-
-
-@dataclass(frozen=True)
-class PlainAxis:
-    """An axis left as it is (in S_A of Privelet+): one step moves one cell by one, so sensitivity and weight are 1."""
-
-    size: int
-
-    sensitivity = 1
-    denominator = 1
-
-    @property
-    def slots(self) -> int:
-        """As many as cells."""
-        return self.size
-
-    padded = slots
-
-    @property
-    def bound(self) -> float:
-        """A range may gather the noise of every cell."""
-        return float(self.size)
-
-    @property
-    def classes(self) -> Classes:
-        """All one."""
-        return _all_one(self.size)
-
-    @property
-    def depths(self) -> IntArray:
-        """Each cell is the base of its own sub-matrix."""
-        return np.arange(self.size, dtype=np.int64)
-
-    def forward(self, cells: NDArray[Any], first: int, last: int) -> None:
-        """Leave the cells."""
-
-    def inverse(self, cells: NDArray[Any], first: int, last: int) -> None:
-        """Leave the cells."""
-
-    @property
-    def deviations(self) -> FloatArray:
-        """All one."""
-        return np.ones(self.size)
-
-    def centre(self, cells: NDArray[Any], first: int, last: int) -> None:
-        """Nothing to do: the coefficients are what is measured."""
-
-    def spread(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-        """L cells carry L draws."""
         length = np.maximum(high - low, 0).astype(np.float64)
         return length, np.minimum(length, 1.0)
 
 
 @dataclass(frozen=True)
-class HaarAxis:
+class PlainAxis(Axis):
+    """An axis left as it is (in S_A of Privelet+): one step moves one cell by one, so sensitivity and weight are 1."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class HaarAxis(Axis):
     """An ordered axis: the total, and left sum − right sum of every node of a binary tree.
 
     A cell lies under one node of each of the l levels, so one step moves l differences and the total by one
@@ -173,7 +123,10 @@ class HaarAxis:
         """The next power of two."""
         return 1 << self.levels
 
-    denominator = padded
+    @property
+    def denominator(self) -> int:
+        """The padded size."""
+        return self.padded
 
     @property
     def sensitivity(self) -> int:
@@ -184,11 +137,6 @@ class HaarAxis:
     def bound(self) -> float:
         """(2 + log₂ of the padded size) ÷ 2."""
         return (2 + self.levels) / 2
-
-    @property
-    def classes(self) -> Classes:
-        """All one."""
-        return _all_one(self.slots)
 
     @cached_property
     def depths(self) -> IntArray:
@@ -211,21 +159,13 @@ class HaarAxis:
         """Halves from their sum and difference, top down, as numerators."""
         haar.haar_inverse(cells, self.size, self._beyond, self._powers.astype(cells.dtype), first, last)
 
-    @property
-    def deviations(self) -> FloatArray:
-        """All one."""
-        return np.ones(self.slots)
-
-    def centre(self, cells: NDArray[Any], first: int, last: int) -> None:
-        """Nothing to do: the coefficients are what is measured."""
-
     def spread(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
         """See `haar_spread`."""
         return haar.haar_spread(low, high, self.size)
 
 
 @dataclass(frozen=True, eq=False)
-class NominalAxis:
+class NominalAxis(Axis):
     """An axis with a hierarchy: every node's sum, of which the inverse keeps the differences among siblings.
 
     ``calibration="tight"``: one step moves one sum on each level by one, so every sum weighs 1 and the
@@ -252,8 +192,6 @@ class NominalAxis:
     def size(self) -> int:
         """How many leaves."""
         return int(self.leaves.size)
-
-    padded = size
 
     @cached_property
     def _tree(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -324,7 +262,7 @@ class NominalAxis:
     def classes(self) -> Classes:
         """One for the root; one, or 2(1 − 1/f), for a member of a family of f."""
         if self.calibration == "tight":
-            return _all_one(self.slots)
+            return super().classes
         above, _, fanout, _ = self._links
         # The root stands for a family of two, whose weight is one too.
         sizes, index = np.unique(np.where(above < 0, 2, fanout[above]), return_inverse=True)
