@@ -15,10 +15,7 @@ from dphist.cli.commands import app
 from dphist_bench import catalogue, command
 
 ROOT = Path(__file__).parent.parent
-# `mistakes.md` is about commands that are wrong.
-PAGES = [
-    page for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]) if page.name != "mistakes.md"
-]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(dphist [^`]+)`")
 LINE = re.compile(r"^(?:\$ |.*&& )?(?:\.venv/bin/)?(dphist .*)$", re.MULTILINE)

@@ -92,7 +92,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "fairness": "which of a person's rows are kept: χ² over a million people on each engine, and bounding's CPU",
         "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
         "composition": "what totals in ε, (ε, δ) and ρ hold, and 10⁴ adaptive ways of spending beside an exact oracle",
-        "mistakes": "what newcomers get wrong, in Python and on the command line, and what happens; --page, a page",
+        "mistakes": "what newcomers get wrong, in Python and on the command line, and what happens",
     },
 }
 MEASUREMENTS: dict[str, str] = {name: words for room in ROOMS.values() for name, words in room.items()}

@@ -29,7 +29,6 @@ def measure(
     *,
     quick: bool,
     only: Annotated[tuple[str, ...], "python, command, or both if not given"] = (),
-    page: Annotated[Path | None, "also write the tables as a page of Markdown"] = None,
 ) -> Iterator[Line]:
     """Make every mistake, and say what happened."""
     rows: list[Row] = []
@@ -47,8 +46,6 @@ def measure(
         "outcome": f"{len(bad)} bare",
         "what is said": "",
     }
-    if page is not None:
-        page.write_text(_page(rows), encoding="utf-8")
 
 
 def _calls(folder: Path) -> Iterator[Row]:
@@ -146,34 +143,3 @@ def _plain(text: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _page(rows: list[Row]) -> str:
-    """The tables, for the documentation."""
-    lines = [
-        "# Mistakes",
-        "",
-        "What people get wrong in their first hour, and what happens now: written by",
-        "`dphist bench run mistakes --page bench/results/mistakes.md`, and run by the tests.",
-        "*refused*: an error that says what was wrong and what to do; nothing was spent.",
-        "*told*: done, with a warning. *answered*: harmless, and right.",
-    ]
-    for kind, title in (("python", "In Python"), ("command", "On the command line")):
-        some = [row for row in rows if row["where"] == kind]
-        lines += [
-            "",
-            f"## {title} ({len(some)})",
-            "",
-            "| mistake | outcome | what is said |",
-            "|---|---|---|",
-        ]
-        lines += [
-            f"| {_cell(row['mistake'], code=True)} | {row['outcome']} | {_cell(row['what is said'])} |"
-            for row in some
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _cell(value: Any, *, code: bool = False) -> str:
-    text = str(value).replace("|", "\\|").replace("\n", "\\n")
-    return f"`{text}`" if code else text.replace("<", "&lt;").replace("*", "\\*")
