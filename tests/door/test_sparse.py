@@ -31,7 +31,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
-from dphist.private.noise.hits import _Binomial, _uniform, chance
+from dphist.private.noise.hits import _Binomial, _uniform, probability
 from dphist.private.noise.hits import hits as _hits
 from dphist.private.queries.counting import Identity
 from dphist.private.sparse import Above, Occupied, open_sparse_gate
@@ -105,7 +105,7 @@ def test_the_check_of_the_law_can_fail() -> None:
 @pytest.mark.parametrize(("size", "scale", "threshold"), [(4, 2, 1), (5, 1, 1), (3, Fraction(1, 2), 1)])
 def test_every_set_of_hits_has_its_probability(size: int, scale: Any, threshold: int) -> None:
     keystream, draws = Keystream.for_tests(7), 6000
-    p = chance(Fraction(scale), threshold)
+    p = probability(Fraction(scale), threshold)
     seen = Counter(tuple(_hits(keystream, size, Fraction(scale), threshold).tolist()) for _ in range(draws))
     expected = {
         chosen: p**k * (1 - p) ** (size - k)
@@ -118,7 +118,7 @@ def test_every_set_of_hits_has_its_probability(size: int, scale: Any, threshold:
 @pytest.mark.parametrize(("size", "threshold"), [(1, 3), (2, 1), (1000, 5), (10**9, 20), (10**13, 30)])
 def test_the_binomial_is_certified(size: int, threshold: int) -> None:
     made = _Binomial(Fraction(1), threshold, size)
-    p = chance(Fraction(1), threshold)
+    p = probability(Fraction(1), threshold)
     exact = stats.binom.cdf(np.arange(len(made.floors)), size, p)
     assert np.abs(np.array(made.floors, dtype=float) / 2**64 - exact).max() < 1e-9 * max(1, size * p)
     # The enclosures shrink around the same numbers as bits are added.
@@ -166,13 +166,13 @@ def test_a_trillion_cells() -> None:
     assert all(abs(found[key] - count) < 30 for key, count in true.items() if count >= 50)
     # 10¹² · exp(−20) ÷ (1 + exp(−1)) ≈ 1507 empty cells; six standard deviations is 233.
     empty = sum(key not in true for key in found)
-    assert abs(empty - 10**12 * chance(Fraction(1), 20)) < 240
+    assert abs(empty - 10**12 * probability(Fraction(1), 20)) < 240
 
 
 def test_the_threshold_is_a_public_number() -> None:
     recipe = SparseLaplace()
     level = recipe.level(Fraction(1), 10**12)
-    assert 10**12 * chance(Fraction(1), level) <= 100 < 10**12 * chance(Fraction(1), level - 1)
+    assert 10**12 * probability(Fraction(1), level) <= 100 < 10**12 * probability(Fraction(1), level - 1)
     assert recipe.level(Fraction(1), 10) == 1
     empty = pa.table({"x": pa.array([], pa.int64()), "y": pa.array([], pa.int64())})
     release = dphist.publish(empty, HUGE, 1, "sparselaplace", allow_dropped=1)

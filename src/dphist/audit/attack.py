@@ -229,8 +229,8 @@ def _chernoff(seen: int, runs: int, alpha: float, sign: int) -> float:
     share = seen / runs if runs else 0.0
     near, far = share, (0.0, 1.0)[sign > 0]
 
-    def entropy(chance: float) -> float:
-        terms = ((share, chance), (1 - share, 1 - chance))
+    def entropy(probability: float) -> float:
+        terms = ((share, probability), (1 - share, 1 - probability))
         return sum(p * float(np.log(p / q)) if q else np.inf for p, q in terms if p)
 
     for _ in range(60):

@@ -12,7 +12,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.mechanisms.options import Large, checked
 from dphist.private.gate import Noisy, PrivateCounts
-from dphist.private.sparse import Above, chance
+from dphist.private.sparse import Above, probability
 
 # Empty cells that pass an automatic threshold, on average.
 _BY_CHANCE = 100
@@ -68,7 +68,7 @@ class SparseLaplace:
 
     def check(self, scale: Fraction, cells: int) -> None:
         """Refuse a threshold that far too many empty cells would pass; public numbers decide."""
-        expected = cells * chance(scale, self.level(scale, cells))
+        expected = cells * probability(scale, self.level(scale, cells))
         if expected > _TOO_MANY:
             raise MechanismError(
                 f"threshold: about {expected:.2g} empty cells would pass {self.level(scale, cells)} by chance; "

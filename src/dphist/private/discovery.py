@@ -64,7 +64,7 @@ def threshold(kind: Kind, size: Fraction, unit: Unit, delta: Fraction, cells: in
         kind: Laplace or Gaussian noise.
         size: Its scale, or its variance.
         unit: Who is protected.
-        delta: The chance with which a key of theirs alone may appear.
+        delta: The probability with which a key of theirs alone may appear.
         cells: How many cells a key has.
 
     Returns:
@@ -100,7 +100,7 @@ def terms(
 
     Args:
         epsilon: What the release may cost,
-        delta: and with which chance a key of one person alone may appear.
+        delta: and with which probability a key of one person alone may appear.
         unit: Who is protected.
         cells: How many cells a key has.
         kind: The noise; the one with the lower threshold unless told.
@@ -109,8 +109,8 @@ def terms(
         What the noise costs, and the δ of the threshold.
 
     Example:
-        >>> budget, chance = terms(1, Fraction(1, 10**9), Unit())
-        >>> budget.pure, chance == Fraction(1, 10**9)
+        >>> budget, delta = terms(1, Fraction(1, 10**9), Unit())
+        >>> budget.pure, delta == Fraction(1, 10**9)
         (True, True)
     """
     ways: dict[Kind, tuple[Budget, Fraction]] = {}
@@ -143,7 +143,7 @@ def discover(
         counts: A row for every key that some record holds, in any order, with a column a known cell.
         budget: What their noise costs.
         unit: Who is protected.
-        delta: The chance of the theorem.
+        delta: The probability of the theorem.
         noise: Where noise comes from.
         pay: What pays, before the first draw.
         sort: Puts the numbers of rows into the order of their keys' texts, so that no other order leaves.

@@ -42,12 +42,12 @@ from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.gate import PrivateCounts
 from dphist.private.noise import Noise
-from dphist.private.noise.hits import chance
+from dphist.private.noise.hits import probability
 from dphist.private.pricing import UnitBudget
 from dphist.private.questions import IntArray, Layout, proven
 from dphist.private.transcript import Recorded
 
-__all__ = ["LARGEST_DOMAIN", "Above", "Occupied", "chance", "open_sparse_gate"]
+__all__ = ["LARGEST_DOMAIN", "Above", "Occupied", "open_sparse_gate", "probability"]
 
 # Values stay far below the ends of int64, whatever the data: min(x, c) moves by at most one when x does.
 _LARGEST_COUNT = 2**52

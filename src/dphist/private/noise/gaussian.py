@@ -122,8 +122,8 @@ class BlockGaussian:
         y = np.arange(-self.reach, self.reach + 1, dtype=np.float64)
         base = np.where(y < 0, (-1.0 - y) * self.width + 1.0, y * self.width)
         last = float(self.width - 1)
-        chance = np.exp(-last * (2.0 * base + last) / (2.0 * float(self.variance)))
-        sure = np.floor(np.maximum(chance * 65536.0 - 2.0, 0.0)).astype(np.uint16)
+        probability = np.exp(-last * (2.0 * base + last) / (2.0 * float(self.variance)))
+        sure = np.floor(np.maximum(probability * 65536.0 - 2.0, 0.0)).astype(np.uint16)
         # The ends stand for tails, whose draws are settled elsewhere.
         sure[0] = sure[-1] = 0
         return sure

@@ -28,7 +28,7 @@ _FAR = Fraction(1_000)
 _WORD = 64
 
 
-def chance(scale: Fraction, threshold: int) -> float:
+def probability(scale: Fraction, threshold: int) -> float:
     """How likely an empty cell passes the threshold: a public number."""
     # Beyond a thousand e^−x is no float; the ratios themselves may be none either.
     rate, reach = float(min(1 / scale, _FAR)), float(min(threshold / scale, _FAR))
@@ -37,7 +37,7 @@ def chance(scale: Fraction, threshold: int) -> float:
 
 def hits(keystream: Keystream, cells: int, scale: Fraction, threshold: int) -> IntArray:
     """Toss a coin of probability exactly p for each of the cells; return, ascending, where it came up."""
-    block = min(cells, max(1, int(_MEAN / max(chance(scale, threshold), 1e-300))))
+    block = min(cells, max(1, int(_MEAN / max(probability(scale, threshold), 1e-300))))
     blocks, rest = divmod(cells, block)
     found = [_hits_in_blocks(keystream, block, blocks, scale, threshold)]
     if rest:

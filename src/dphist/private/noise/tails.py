@@ -25,14 +25,14 @@ _ROOT = Fraction(2_506_628, 1_000_000)  # below √(2π) = 2.50662827…
 
 
 def laplace_tail(reach: int, scale: Fraction) -> Fraction:
-    """Bound the chance that discrete Laplace noise is at least ``reach``, which is at least one."""
+    """Bound the probability that discrete Laplace noise is at least ``reach``, which is at least one."""
     high = exp_neg_interval(reach / scale, _BITS)[1]
     low = exp_neg_interval(1 / scale, _BITS)[0]
     return Fraction(high, _ONE + low)
 
 
 def gaussian_tail(reach: int, variance: Fraction) -> Fraction:
-    """Bound the chance that discrete Gaussian noise is at least ``reach``, which is at least one."""
+    """Bound the probability that discrete Gaussian noise is at least ``reach``, which is at least one."""
     first = exp_neg_interval(Fraction(reach * reach) / (2 * variance), _BITS)[1]
     shrinks = exp_neg_interval(Fraction(2 * reach + 1) / (2 * variance), _BITS)[1]
     if shrinks >= _ONE:
@@ -41,16 +41,16 @@ def gaussian_tail(reach: int, variance: Fraction) -> Fraction:
     return Fraction(first, _ONE - shrinks) / max(Fraction(1), _ROOT * deviation)
 
 
-def least_reach(kind: str, size: Fraction, chance: Fraction) -> int:
-    """The least m ≥ 1 that noise of a law reaches with a chance of at most ``chance``, by these bounds."""
-    if chance < _SMALLEST:
+def least_reach(kind: str, size: Fraction, probability: Fraction) -> int:
+    """The least m ≥ 1 that noise of a law reaches with a probability of at most ``probability``, by these bounds."""
+    if probability < _SMALLEST:
         raise EpsilonError("delta is out of any useful range")
     tail = laplace_tail if kind == "laplace" else gaussian_tail
     high = 1
-    while tail(high, size) > chance:
+    while tail(high, size) > probability:
         high *= 2
     low = high // 2  # reached too often, or zero
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if tail(middle, size) > chance else (low, middle)
+        low, high = (middle, high) if tail(middle, size) > probability else (low, middle)
     return high
