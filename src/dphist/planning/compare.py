@@ -130,12 +130,7 @@ def skyline(rows: Iterable[tuple[str, *tuple[float, ...]]]) -> list[str]:
 
 def sampled(workload: Workload, most: int = MOST_QUESTIONS) -> Workload:
     """The workload or, where it asks more than memory holds, at most ``most`` of its questions, evenly picked."""
-    if len(workload) <= most or workload.query is not None:
-        return workload
-    if workload.kind == "all_ranges":
-        return Workload.random(workload.domain, most)
-    step = -(-len(workload) // most)
-    return Workload(workload.domain, workload.low[::step], workload.high[::step])
+    return workload if len(workload) <= most or workload.query is not None else workload.spread(most)
 
 
 def _named(mechanisms: Mapping[str, Mechanism] | Iterable[Mechanism | str]) -> dict[str, Mechanism]:

@@ -138,11 +138,6 @@ class Forecaster:
             ]
         )
 
-    def _drawn(self, problem: Sharing, shares: FloatArray) -> Sharing:
-        """The same problem with the precision that whole numbers have at these shares."""
-        plain = np.maximum(shares**self.law.exponent, 1e-100)
-        return replace(problem, speaks=problem.speaks * (self._precise(shares) / plain))
-
     @cached_property
     def _chances(self) -> FloatArray:
         return np.zeros(0) if self.records is None else np.array(CONSTANTS.chances)
@@ -165,7 +160,30 @@ class Forecaster:
         """The best tables and shares: a search from several starts, each of sums and products alone."""
         some = self._tables_to_try()
         needed = {subset for axes in some if len(axes) < len(self.shape) for subset in subsets(axes)} | {()}
-        about = sorted(needed, key=lambda axes: (len(axes), axes))
+        problem, inside, orders = self._sharing(some, sorted(needed, key=lambda axes: (len(axes), axes)))
+        orders_of = [len(axes) for axes in some]
+        counts = self._counts(problem, orders_of)
+        if not ((problem.speaks > 0.0) & (counts > 0)).any(axis=1).all():
+            # With few records it pays to leave out what noise would hide; what is asked has an interval all the same.
+            problem = replace(problem, least=_CUBE)
+            counts = self._counts(problem, orders_of)
+        return self._plan(some, counts, problem, inside, orders)
+
+    def singles(self) -> Plan:
+        """Tables of one attribute that share everything: what their noise alone is."""
+        some: list[Axes] = [(axis,) for axis, size in enumerate(self.shape) if size > 1]
+        problem, inside, orders = self._sharing(some, [(), *some])
+        problem = replace(problem, least=0.0)
+        shares = problem.best([1] * len(some), alone=False)
+        # Noise of a table counts by how even the others are: as if they were, and as if one value held nearly all.
+        uneven = np.array([float(self.shape[axis]) for (axis,) in some]) ** (1.0 / 3.0)
+        shares = (shares + uneven / uneven.sum()) / 2.0
+        counts = np.maximum(np.floor(shares * _GRID), 1.0).astype(np.int64)
+        counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
+        return self._plan(some, counts, problem, inside, orders)
+
+    def _sharing(self, some: list[Axes], about: list[Axes]) -> tuple[Sharing, FloatArray, FloatArray]:
+        """The problem of sharing a budget among tables that tell residuals, and the cells and attributes of these."""
         cells = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in some])
         inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
         # How precisely a table that spends everything knows a residual inside it.
@@ -176,57 +194,35 @@ class Forecaster:
             ]
         ) / (cells * float(self.law.variance))
         adds, rest = self._needs(about, inside)
-        orders = np.array([len(axes) for axes in about])
+        orders = np.array([float(len(axes)) for axes in about])
         if some[-1] == tuple(range(len(self.shape))):
             # Residuals that only the cube holds are one more: `rest` of its cells' variance is left to them.
             only = np.zeros((1, len(some)))
             only[0, -1] = 1.0 / float(self.law.variance)
             speaks, inside = np.vstack([speaks, only]), np.append(inside, cells[-1])
             adds = np.hstack([adds, rest[:, None]])
-            orders = np.append(orders, orders.max() + 1)
+            orders = np.append(orders, orders.max() + 1.0)
         # What no question needs has no say.
         used = adds.max(axis=0) > 0.0
         speaks, adds, inside, orders = speaks[used], adds[:, used], inside[used], orders[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
         held, chances = self._priors(inside)
-        problem = Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, least)
-        orders_of = [len(axes) for axes in some]
-        counts = self._counts(problem, orders_of)
-        if not ((speaks > 0.0) & (counts > 0)).any(axis=1).all():
-            # With few records it pays to leave out what noise would hide; what is asked has an interval all the same.
-            problem = replace(problem, least=_CUBE)
-            counts = self._counts(problem, orders_of)
+        return Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, least), inside, orders
+
+    def _plan(
+        self, some: list[Axes], counts: IntArray, problem: Sharing, inside: FloatArray, orders: FloatArray
+    ) -> Plan:
+        """Tables with their shares, by the whole numbers that are drawn."""
         kept, parts = np.flatnonzero(counts), counts / _GRID
-        drawn = self._drawn(problem, parts)
+        # The same problem with the precision that whole numbers have at these shares.
+        plain = np.maximum(parts**self.law.exponent, 1e-100)
+        drawn = replace(problem, speaks=problem.speaks * (self._precise(parts) / plain))
         return Plan(
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
             _score(drawn.errors(parts), self._weights),
-            Known(inside, orders.astype(np.float64), adds, drawn.precision(parts)),
+            Known(inside, orders, problem.adds, drawn.precision(parts)),
         )
-
-    def singles(self) -> Plan:
-        """Tables of one attribute that share everything: what their noise alone is."""
-        some: list[Axes] = [(axis,) for axis, size in enumerate(self.shape) if size > 1]
-        about: list[Axes] = [(), *some]
-        cells = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in some])
-        inside = np.append(1.0, cells)
-        speaks = np.array([[float(set(a) <= set(table)) for table in some] for a in about])
-        speaks *= inside[:, None] / (cells * float(self.law.variance))
-        adds = self._needs(about, inside)[0]
-        orders = np.array([len(axes) for axes in about])
-        held, chances = self._priors(inside)
-        problem = Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, 0.0)
-        shares = problem.best([1] * len(some), alone=False)
-        # Noise of a table counts by how even the others are: as if they were, and as if one value held nearly all.
-        uneven = cells ** (1.0 / 3.0)
-        shares = (shares + uneven / uneven.sum()) / 2.0
-        counts = np.maximum(np.floor(shares * _GRID), 1.0).astype(np.int64)
-        counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
-        drawn = self._drawn(problem, counts / _GRID)
-        found = _score(drawn.errors(counts / _GRID), self._weights)
-        known = Known(inside, orders.astype(np.float64), adds, drawn.precision(counts / _GRID))
-        return Plan(tuple(some), tuple(Fraction(int(each), _GRID) for each in counts), found, known)
 
     def beyond(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What tables of one attribute do not hold: cells and orders of residuals, and what each adds to every kind."""
@@ -243,15 +239,9 @@ class Forecaster:
         )
 
     def moved(self, known: Known, held: FloatArray) -> FloatArray:
-        """Squared errors of tables that are moved towards smaller ones, if it is known what larger residuals hold.
+        """Squared errors of tables that are moved towards smaller ones, by the mean squares that larger residuals hold.
 
-        Args:
-            known: What the tables know.
-            held: Mean squares of a cell of every residual, a row for each thing that may be so; those of fewer than two
-                attributes are not read.
-
-        Returns:
-            A row for each of these, a column a kind of question.
+        ``held`` has a row for each thing that may be so, and so has the answer; a column is a kind of question.
         """
         priors = self._priors(known.cells)
         low = mixed(known.precision, *priors)[0]
