@@ -21,13 +21,6 @@ _BROKEN = re.compile(r"[ÃÂ][\u0080-\u00ff\u2018-\u201d€™]|\ufffd")
 def reason(attribute: Attribute, text: str | None) -> str:
     """Say in a few words why this value is in no cell of the attribute, and what to do.
 
-    Args:
-        attribute: What the column was declared to be.
-        text: The value, None for a missing one.
-
-    Returns:
-        The reason.
-
     Example:
         >>> import dphist
         >>> reason(dphist.Nominal("smokes", ["yes", "no"]), "YES")

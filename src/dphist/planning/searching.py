@@ -25,19 +25,13 @@ def least_amount(
 ) -> float | None:
     """The least ε, or ρ, that brings an error down to what is wanted, nearly.
 
+    The search begins at ``known``, an amount and the error that it leaves; errors fall with about the ``power`` of the
+    amount, 1 for ε and a half for ρ. It ends ``near`` the amount in logarithms, or half as near the error. None if
+    `WIDEST` is not enough.
+
     Errors are about a power of the budget. So points are read off a line through logarithms: first until the wanted
     error lies between two of them, then between these (*regula falsi* with the Illinois rule: an end that stays counts
     half as much each time).
-
-    Args:
-        error: What an amount leaves; it falls, by and large.
-        wanted: The error that is wanted, above zero.
-        known: Where to begin: an amount, and the error that it leaves.
-        power: About which power of the amount the error falls with: 1 for ε, a half for ρ.
-        near: How near is near enough: of the budget's logarithm; half of it, of the error's.
-
-    Returns:
-        The amount, `NARROWEST` at least; None if even `WIDEST` is not enough.
 
     Example:
         >>> round(least_amount(lambda amount: 3.0 / float(amount), 60.0, (Fraction(1), 3.0), 1.0, 0.02), 3)

@@ -37,16 +37,8 @@ def wide_error(
 ) -> float | None:
     """Forecast the root mean squared error of asked tables under least squares, where they are published as tables.
 
-    Args:
-        mechanism: Who publishes.
-        domain: What would be counted.
-        budget: What would be spent.
-        unit: Who is protected.
-        hint: What the mechanism is told.
-        asked: The cells of some tables.
-
-    Returns:
-        The error; infinite if a table would not be measured, None if this is no such release.
+    ``hint`` is what the mechanism is told, ``asked`` the cells of some tables. Infinite if a table would not be
+    measured, None if this is no such release.
     """
     if not isinstance(mechanism, Residuals | Auto) or not mechanism.goes_wide(domain, hint):
         return None
@@ -85,16 +77,7 @@ def wide_cases(
 ) -> dict[str, float]:
     """What part of the error of least squares `auto` is expected to have, by how far columns depend on each other.
 
-    Args:
-        mechanism: Who publishes, as tables of few attributes.
-        domain: What would be counted.
-        budget: What would be spent.
-        unit: Who is protected.
-        hint: What the mechanism is told.
-        records: A public guess at how many there are.
-
-    Returns:
-        A part for each kind of columns; nothing where least squares is published as it is.
+    Nothing where least squares is published as it is; ``records`` is a public guess.
     """
     if not isinstance(mechanism, Auto) or mechanism.guaranteed:
         return {}

@@ -181,16 +181,7 @@ def _centre(quantity: Quantity, counts: Fraction, own: Fraction) -> int:
 def choose(
     domain: Domain, workload: Workload | None, currency: Currency = "epsilon"
 ) -> tuple[Mechanism, str]:
-    """Who measures sums best: by the exact forecast of those who can, tried out on nothing.
-
-    Args:
-        domain: What the cells are.
-        workload: What will be asked; tables of one and two attributes, ranges and cells alike unless told.
-        currency: Of the budget.
-
-    Returns:
-        The mechanism, and why.
-    """
+    """Who measures sums best: by the exact forecast of those who can, tried out on nothing."""
     listed = list(candidates(domain.shape, workload))
     if domain.size > _LARGEST_TRIAL:
         return listed[1], "the tree serves ranges of all sizes"

@@ -51,14 +51,7 @@ def asked_kinds(
 ) -> tuple[Asked, ...]:
     """What will be asked: what was announced, or a mixture if nobody said, in which every kind but cells counts alike.
 
-    Args:
-        shape: How many values each attribute has.
-        domain: The domain, where there is one.
-        workload: What was announced.
-        kind: Its kind, or a kind announced by its name alone; None for a mixture that was announced.
-
-    Returns:
-        The kinds: cells, tables of one attribute, of two, ranges of two attributes and boxes if nothing was announced.
+    ``kind`` is that of the workload, or one announced by its name alone; None for a mixture that was announced.
 
     Example:
         >>> [each.name for each in asked_kinds((8, 4, 2), None, None, None)]
@@ -101,14 +94,6 @@ def asked_kinds(
 def asked_tables(name: str, shape: tuple[int, ...], tables: Sequence[Axes]) -> Asked:
     """Cells of tables: those of one table are alike, so each table is one box, asked as often as it has cells.
 
-    Args:
-        name: Of the kind.
-        shape: How many values each attribute has.
-        tables: The tables, each as the attributes it keeps.
-
-    Returns:
-        The kind.
-
     Example:
         >>> asked_tables("pairs", (2, 3, 4), [(0, 1), (1, 2)]).times.round(2).tolist()
         [0.33, 0.67]
@@ -127,12 +112,6 @@ def _boxes(name: str, ranges: Workload) -> Asked:
 
 def in_words(workload: Workload) -> str:
     """A part of a mixture in the words of those who announce it, with how many attributes its tables have.
-
-    Args:
-        workload: One kind of questions.
-
-    Returns:
-        The words.
 
     Example:
         >>> from dphist.model.domain import Nominal, Ordinal

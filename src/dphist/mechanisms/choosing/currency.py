@@ -81,15 +81,7 @@ def forecast(
 ) -> float:
     """What `auto` is expected to be off by, before anything adapts to the data: closed forms of public sizes.
 
-    Args:
-        auto: Who chooses what is measured.
-        budget: What would be spent.
-        domain: What is counted.
-        unit: Who is protected.
-        workload: What was announced.
-
-    Returns:
-        The error, in records; of a mixture the geometric mean over its parts, each as much as it counts.
+    Of a mixture it is the geometric mean over its parts, each as much as it counts.
     """
     facts = facts_of(domain, budget, unit, workload)
     law = facts.law()

@@ -49,16 +49,10 @@ def find_point_masses(
 ) -> tuple[tuple[tuple[int, int], ...], PrivateCounts]:
     """Ask for the fullest value of an attribute, and after each that is found for one of another attribute.
 
+    ``spread`` is about how many of the records there are but for tall cells, ``price`` the share that one choice costs.
+    Gives attributes and their values, and what is left of the right.
+
     Private because it is questions with their proofs, each for its own share of the right.
-
-    Args:
-        data: The right.
-        records: About how many there are.
-        spread: About how many there are but for tall cells.
-        price: The share that one choice costs.
-
-    Returns:
-        Attributes and their values, and what is left of the right.
     """
     height, left = tall_from(records), Fraction(1)
 

@@ -91,14 +91,7 @@ def look_on(
 ) -> tuple[PilotQuery, PilotAnswer, PrivateCounts]:
     """Look for point masses, where the total says that it is worth it.
 
-    Args:
-        request: What was announced.
-        data: What is left of the right.
-        look: What was asked so far.
-        seen: What that showed.
-
-    Returns:
-        All that was asked, what it showed, and what is left of the right.
+    Gives all that was asked, what it showed, and what is left of the right.
     """
     if not request.massed or (seen.records or 0.0) < pointmasses.MANY * float(data.unit_scale):
         return look, seen, data
@@ -112,15 +105,7 @@ def look_on(
 
 
 def choose(request: Request, seen: PilotAnswer) -> Choice:
-    """Say which mechanism fits, and why, from public facts and, where that was paid for, what was seen.
-
-    Args:
-        request: What was announced about what is left of the right.
-        seen: What pilot queries showed.
-
-    Returns:
-        The mechanism, and why.
-    """
+    """Say which mechanism fits, and why, from public facts and, where that was paid for, what was seen."""
     for step in STEPS:
         found = step.choose(request, seen)
         if found is not None:

@@ -24,16 +24,10 @@ _STEPS = 80
 def mixed(precision: FloatArray, held: FloatArray, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The squared error of what is measured with a precision and shrunk, and how fast that falls with the precision.
 
+    ``held`` has a row for each thing that may be so, ``chances`` how likely each is.
+
     The better mix of a measurement and of nothing has error h / (1 + h·precision), where h is what is there; a part of
     the noise stays wherever the same mix serves all of them.
-
-    Args:
-        precision: Of every residual; any number of rows.
-        held: What each may hold, in squares, a row for each thing that may be so.
-        chances: Of these.
-
-    Returns:
-        Errors and slopes, of the precision's shape.
     """
     parts = np.append((1.0 - CONSTANTS.waste) * chances, CONSTANTS.waste)[:, None]
     one = np.vstack([held, chances @ held])

@@ -27,12 +27,6 @@ from dphist.model.workload import Workload
 def signed(mechanism: Mechanism) -> Mechanism | None:
     """The form of a mechanism that takes sums; None if its model is one of counts.
 
-    Args:
-        mechanism: Any mechanism.
-
-    Returns:
-        The same without its non-negative steps, or None.
-
     Example:
         >>> from dphist.mechanisms import Posterior, Tree
         >>> from dphist.mechanisms.spec import show
@@ -67,12 +61,6 @@ def candidates(shape: tuple[int, ...], workload: Workload | None) -> Iterator[Me
 
 def plan_tables(shape: tuple[int, ...]) -> Plan:
     """The best tables and shares of a cube of which nobody said what will be asked, whatever it holds.
-
-    Args:
-        shape: How many values each attribute has.
-
-    Returns:
-        The plan: tables and shares, the cube among them.
 
     Example:
         >>> plan = plan_tables((20, 5, 4))

@@ -17,12 +17,12 @@ from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
 from dphist.private.ledger.journal import Journal
-from dphist.private.ledger.lines import START, Head
+from dphist.private.ledger.lines import START, Entry, Head
 from dphist.private.ledger.reading import Readings
 from dphist.private.ledger.spending import affordable, protected_by, spend_of
 from dphist.private.ledger.sqlite import SqliteStore
 from dphist.private.ledger.store import Store
-from dphist.private.ledger.totals import ZERO, Sums, Total, amount_of
+from dphist.private.ledger.totals import Sums, Total, amount_of
 from dphist.private.ledger.units import described, written
 from dphist.private.ledger.witness import Witness
 from dphist.private.ledger.wording import (
@@ -41,7 +41,7 @@ from dphist.private.ledger.wording import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reservation:
+class Reservation(Entry):
     """Budget that is spent, on disk, for one opening of the gate.
 
     It is never given back: if the process dies, or the answers are thrown away, the budget stays spent,
@@ -49,16 +49,6 @@ class Reservation:
     ``rho``, for ``unit``, took from the budget, in the budget's unit and currency.
     """
 
-    id: int
-    dataset: str
-    epsilon: Fraction | None
-    cost: Fraction
-    purpose: str
-    unit: str
-    when: datetime
-    hash: str
-    rho: Fraction | None = None
-    delta: Fraction = ZERO
     _ledger: Ledger = field(repr=False, compare=False)
 
     def open(self) -> None:
@@ -290,6 +280,8 @@ class Ledger(Readings):
             unit=described(protected),
             when=datetime.fromisoformat(line.time),
             hash=line.hash,
+            status="reserved",
+            digest="",
             _ledger=self,
         )
 
