@@ -23,7 +23,8 @@ from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources.duck.duck import Duck
 from dphist.sources.open import open_source
-from dphist_bench.measurements.trust.neighbours import UNITS, campaign, main, one_connection
+from dphist_bench import catalogue
+from dphist_bench.measurements.trust.neighbours import UNITS, campaign, one_connection
 from dphist_bench.records import sources
 from dphist_bench.records.towns import compare_towns
 
@@ -198,7 +199,7 @@ def test_ids_of_other_types() -> None:
 
 
 def test_a_campaign_in_small() -> None:
-    assert main(["--quick"]) == 0
+    assert catalogue.measure("neighbours", ["--quick"]) == 0
 
 
 @pytest.mark.postgres

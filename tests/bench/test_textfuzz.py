@@ -1,10 +1,11 @@
 """The fuzzing of text files runs, and sees a reader that one record leads astray."""
 
+from dphist_bench import catalogue
 from dphist_bench.measurements.trust import textfuzz
 
 
 def test_no_record_changes_how_another_is_read(capsys):
-    assert textfuzz.main(["--quick"]) == 0
+    assert catalogue.measure("textfuzz", ["--quick"]) == 0
     assert "as before" in capsys.readouterr().out
 
 

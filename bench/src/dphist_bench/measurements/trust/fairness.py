@@ -8,16 +8,16 @@ so their draws are independent.
 
 from __future__ import annotations
 
-import argparse
-import resource
-import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import numpy as np
 
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.unit import Unit
 from dphist.sources import count
+from dphist_bench.measuring import Failure, Line
+from dphist_bench.timing import seconds
 
 _CELLS = 10
 _LIMIT = 27.88  # the quantile 0.999 of χ² with nine degrees of freedom
@@ -50,53 +50,49 @@ def table(people: int, first: int = 0) -> Any:
     return pyarrow.table({"person": person, "cell": np.tile(np.arange(_CELLS), people)})
 
 
-def main(argv: list[str]) -> int:
-    """Print χ² by engine and the cost of bounding on DuckDB."""
-    parser = argparse.ArgumentParser(prog="dphist bench run fairness", description=__doc__)
-    parser.add_argument("--people", type=int, default=1_000_000)
-    parser.add_argument("--postgres", metavar="URL", help="a database to put a table in")
-    parser.add_argument("--spark", action="store_true")
-    parser.add_argument("--only", help="one engine by its name, and not what bounding costs")
-    parser.add_argument("--quick", action="store_true", help="twenty thousand people")
-    options = parser.parse_args(argv)
-    people = 20_000 if options.quick else options.people
-    failed = False
-    for name, source in _engines(people, options):
-        if options.only not in (None, name):
+def measure(
+    *,
+    quick: Annotated[bool, "twenty thousand people"],
+    people: int = 1_000_000,
+    postgres: Annotated[str, "the address of a database to put a table in"] = "",
+    spark: bool = False,
+    only: Annotated[str, "one engine by its name, and not what bounding costs"] = "",
+) -> Iterator[Line]:
+    """Give χ² by engine and the cost of bounding on DuckDB."""
+    people = 20_000 if quick else people
+    for name, source in _engines(people, only, postgres, spark):
+        if only not in ("", name):
             continue
         for kept in (1, 3):
             found = chi_square(source, people, kept)
-            failed |= found > _LIMIT
-            sys.stdout.write(f"{name:12}{people:>12,} people, {kept} of 10 rows kept: χ² {found:8.2f}\n")
-            sys.stdout.flush()
-    if options.only is not None:
-        return 1 if failed else 0
+            yield {"engine": name, "people": people, "kept of 10 rows": kept, "χ²": found}
+            if found > _LIMIT:
+                yield Failure(f"{name} keeps some rows more often than others")
+    if only:
+        return
     import duckdb
 
     connection = duckdb.connect()
     rows = table(people)
     connection.register("given", rows)
-    plain = _cpu(
+    plain = seconds(
         lambda: connection.execute("SELECT person, count(*) AS n FROM given GROUP BY person").fetchnumpy()
     )
-    bounded = _cpu(lambda: count(rows, _DOMAIN, Unit(rows=2, id="person")))
-    sys.stdout.write(
-        f"CPU on DuckDB: GROUP BY person {plain:.2f} s, bounded {bounded:.2f} s: {bounded / plain:.1f}\n"
-    )
-    return 1 if failed else 0
+    bounded = seconds(lambda: count(rows, _DOMAIN, Unit(rows=2, id="person")))
+    yield {"CPU s on DuckDB": "GROUP BY person", "plain": plain, "bounded": bounded, "ratio": bounded / plain}
 
 
-def _engines(people: int, options: argparse.Namespace) -> Any:
+def _engines(people: int, only: str, postgres: str, spark: bool) -> Any:
     """Each engine with people of its own."""
-    if options.only in (None, "duckdb"):
+    if only in ("", "duckdb"):
         yield "duckdb", table(people)
-    if options.only in (None, "pandas"):
+    if only in ("", "pandas"):
         yield "pandas", table(people, people).to_pandas()
-    if options.postgres:
+    if postgres:
         import ibis
         import psycopg
 
-        with psycopg.connect(options.postgres, autocommit=True) as connection:
+        with psycopg.connect(postgres, autocommit=True) as connection:
             grid = f"SELECT {2 * people} + g / {_CELLS} AS person, g % {_CELLS} AS cell"
             last = _CELLS * people - 1
             # The numbers are ours.
@@ -104,17 +100,10 @@ def _engines(people: int, options: argparse.Namespace) -> Any:
                 f"CREATE TEMP TABLE fairness AS {grid} FROM generate_series(CAST(0 AS BIGINT), {last}) AS g"
             )
             yield "postgres", ibis.postgres.from_connection(connection).table("fairness")
-    if options.spark:
+    if spark:
         from dphist.sources.databases.spark import local_session
 
         session = local_session("local[2]", spark_driver_memory="2g", spark_sql_shuffle_partitions="8")
         ids = f"{3 * people} + id DIV {_CELLS} AS person"
         yield "spark", session.range(_CELLS * people).selectExpr(ids, f"id % {_CELLS} AS cell")
         session.stop()
-
-
-def _cpu(run: Any) -> float:
-    begun = resource.getrusage(resource.RUSAGE_SELF)
-    run()
-    ended = resource.getrusage(resource.RUSAGE_SELF)
-    return ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime

@@ -8,14 +8,13 @@ for why that is sound). ``--postgres`` and ``--spark`` take some of the pairs to
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from dphist.errors import DphistError, InputError
 from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources import open as opening
+from dphist_bench.measuring import Failure, Line
 from dphist_bench.records import sources
 from dphist_bench.records.doors import DOORS
 from dphist_bench.records.people import DOMAIN, Table, crowd, stranger
@@ -99,27 +99,21 @@ def campaign(
     return found
 
 
-def main(argv: list[str]) -> int:
-    """Print what came of the pairs, source by source; fail if one was beyond its promise."""
-    parser = argparse.ArgumentParser(prog="dphist bench run neighbours", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=100_000, help="pairs in total")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", action="append", help="a source by its name; several times for several")
-    parser.add_argument("--postgres", metavar="URL", help="a database to put tables in")
-    parser.add_argument("--spark", type=int, default=0, metavar="PAIRS", help="pairs through Spark")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="seconds a source at most")
-    parser.add_argument("--towns", type=int, default=64, help="towns that share a table")
-    parser.add_argument(
-        "--door", action="append", choices=[door.name for door in DOORS], help="what is made of the records"
-    )
-    parser.add_argument("--quick", action="store_true", help="twenty pairs a source")
-    options = parser.parse_args(argv)
-    failed = False
-    sys.stdout.write(
-        f"{'source':18}{'pairs':>9}{'compared':>10}{'refused':>9}{'worst / promised':>18}{'s':>8}\n"
-    )
-    total, passed = 0, dict[str, tuple[int, float]]()
-    doors = [door for door in DOORS if not options.door or door.name in options.door]
+def measure(
+    *,
+    quick: Annotated[bool, "twenty pairs a source"],
+    pairs: Annotated[int, "in total"] = 100_000,
+    seed: int = 1,
+    only: Annotated[tuple[str, ...], "sources by name"] = (),
+    postgres: Annotated[str, "the address of a database to put tables in"] = "",
+    spark: Annotated[int, "pairs through Spark"] = 0,
+    seconds: Annotated[float, "a source at most"] = math.inf,
+    towns: Annotated[int, "that share a table"] = 64,
+    door: Annotated[tuple[str, ...], "what is made of the records"] = (),
+) -> Iterator[Line]:
+    """Give what came of the pairs, source by source; fail if one was beyond its promise."""
+    passed = dict[str, tuple[int, float]]()
+    doors = [each for each in DOORS if not door or each.name in door]
     with ExitStack() as stack:
         stack.enter_context(one_connection())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -137,37 +131,30 @@ def main(argv: list[str]) -> int:
             "duckdb": sources.duckdb_tables(),
             "sqlite": sources.sqlite_tables(),
         }
-        if options.postgres:
-            every["postgres"] = stack.enter_context(sources.postgres_tables(options.postgres))
-        shares = dict.fromkeys(
-            every, 20 if options.quick else -(-max(0, options.pairs - options.spark) // len(every))
-        )
-        if options.spark:
+        if postgres:
+            every["postgres"] = stack.enter_context(sources.postgres_tables(postgres))
+        shares = dict.fromkeys(every, 20 if quick else -(-max(0, pairs - spark) // len(every)))
+        if spark:
             from dphist.sources.databases.spark import local_session
 
             session = local_session("local[2]", spark_sql_shuffle_partitions="2")
             stack.callback(session.stop)
-            every["spark"], shares["spark"] = sources.spark_frames(session), options.spark
+            every["spark"], shares["spark"] = sources.spark_frames(session), spark
         for place, (name, put) in enumerate(every.items()):
-            if options.only and name not in options.only:
+            if only and name not in only:
                 continue
-            seed, alone = options.seed * 1000 + place, -(-shares[name] // 100)
-            found = campaign(put, alone, seed, seconds=options.seconds / 10)
+            begin, alone = seed * 1000 + place, -(-shares[name] // 100)
+            found = campaign(put, alone, begin, seconds=seconds / 10)
             rest = max(0, shares[name] - found.pairs)
-            towns = {"towns": options.towns, "seconds": options.seconds, "doors": doors}
-            found.add(compare_towns(put, rest, seed, UNITS, **towns))
-            total += found.pairs
-            failed |= found.worst > 1 or not found.compared
-            sys.stdout.write(
-                f"{name:18}{found.pairs:9,}{found.compared:10,}{found.refused:9,}{found.worst:18.2f}{found.seconds:8.0f}\n"
-            )
-            sys.stdout.flush()
-            for door, (pairs, worst) in found.doors.items():
-                known, largest = passed.get(door, (0, 0.0))
-                passed[door] = known + pairs, max(largest, worst)
-    for door, (pairs, worst) in passed.items():
-        sys.stdout.write(f"through {door:10}{pairs:19,}{worst:27.2f}\n")
-    sys.stdout.write(
-        f"\n{total:,} pairs; {'SOME BEYOND THEIR PROMISE' if failed else 'none beyond its promise'}\n"
-    )
-    return 1 if failed else 0
+            found.add(compare_towns(put, rest, begin, UNITS, towns=towns, seconds=seconds, doors=doors))
+            yield {
+                "source": name, "pairs": found.pairs, "compared": found.compared, "refused": found.refused,
+                "worst over promised": found.worst, "s": found.seconds,
+            }  # fmt: skip
+            if found.worst > 1 or not found.compared:
+                yield Failure(f"{name}: a pair is beyond its promise, or none was compared")
+            for through, (many, worst) in found.doors.items():
+                known, largest = passed.get(through, (0, 0.0))
+                passed[through] = known + many, max(largest, worst)
+    for through, (many, worst) in passed.items():
+        yield {"through": through, "pairs": many, "worst over promised": worst}

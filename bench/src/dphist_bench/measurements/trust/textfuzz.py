@@ -10,14 +10,14 @@ may be one row at most. So that a million can be tried, the reader is called wit
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from dphist.sources import count
 from dphist.sources.files.delimited import _batch
 from dphist.sources.files.lines import Refused
 from dphist.sources.files.objects import _array, _line_by_line
+from dphist_bench.measuring import Failure, Line
 
 _RECORDS = 12
 _WORDS = [
@@ -140,7 +141,7 @@ def _more(kind: Kind, records: list[bytes], others: list[bytes]) -> int:
     return max(1, odd.count(b"{"))
 
 
-def whole(kind: Kind, tries: int, seed: int, folder: str) -> tuple[int, int, int]:
+def to_histograms(kind: Kind, tries: int, seed: int, folder: str) -> tuple[int, int, int]:
     """The same from file to histogram, through DuckDB."""
     chance = random.Random(seed)
     fine = refused = wrong = 0
@@ -161,30 +162,27 @@ def whole(kind: Kind, tries: int, seed: int, folder: str) -> tuple[int, int, int
     return fine, refused, wrong
 
 
-def main(argv: list[str]) -> int:
-    """Print how many changed records were tried and what became of the others."""
-    parser = argparse.ArgumentParser(prog="dphist bench run textfuzz", description=__doc__)
-    parser.add_argument("--tries", type=int, default=1_000_000)
-    parser.add_argument("--whole", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="a few thousand")
-    options = parser.parse_args(argv)
-    tries, through = (4_000, 40) if options.quick else (options.tries, options.whole)
-    sys.stdout.write(
-        f"{'records changed':<34}{'tried':>12}{'as before':>12}{'refused':>12}{'otherwise':>12}\n"
-    )
+def measure(
+    *, quick: Annotated[bool, "a few thousand"], tries: int = 1_000_000, whole: int = 2_000, seed: int = 1
+) -> Iterator[Line]:
+    """Give how many changed records were tried and what became of the others."""
+    tries, through = (4_000, 40) if quick else (tries, whole)
     totals = [0, 0, 0]
     begin = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         for kind in KINDS:
             for words, found in (
-                (kind.name, run(kind, tries // len(KINDS), options.seed)),
-                (f"{kind.name}, to the histogram", whole(kind, through // len(KINDS), options.seed, folder)),
+                (kind.name, run(kind, tries // len(KINDS), seed)),
+                (f"{kind.name}, to the histogram", to_histograms(kind, through // len(KINDS), seed, folder)),
             ):
-                row = [sum(found), *found]
-                sys.stdout.write(f"{words:<34}" + "".join(f"{each:>12,}" for each in row) + "\n")
+                yield _row(words, found)
                 totals = [one + other for one, other in zip(totals, found, strict=True)]
-    row = [sum(totals), *totals]
-    sys.stdout.write(f"{'all':<34}" + "".join(f"{each:>12,}" for each in row) + "\n")
-    sys.stdout.write(f"processor time: {time.process_time() - begin:.0f} s\n")
-    return int(totals[2] > 0)
+    yield _row("all", totals)
+    yield f"processor time: {time.process_time() - begin:.0f} s"
+    if totals[2]:
+        yield Failure("a record changed how another is read")
+
+
+def _row(words: str, found: Sequence[int]) -> Line:
+    counted = zip(("as before", "refused", "otherwise"), found, strict=True)
+    return {"records changed": words, "tried": sum(found), **dict(counted)}
