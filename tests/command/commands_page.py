@@ -16,7 +16,7 @@ _HEAD = """\
 Every command with its arguments and options, written by `python tests/command/commands_page.py` from the commands
 themselves. `dphist COMMAND --help` shows the same. Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130
 stopped by Ctrl+C, 143 by SIGTERM, 129 by SIGHUP, 1 anything else. A reader who leaves the pipe (`| head`) stops no
-command. `dphist --version` prints the version. `--json` is there wherever a program may read the answer.
+command. `dphist --version` prints the version. Options of several commands:
 """
 # What this many commands take in the same words is said once.
 _SHARED = 2

@@ -15,20 +15,20 @@ from dphist.cli import screen
 if TYPE_CHECKING:
     from dphist.private.ledger import Account, Entry, Ledger
 
-ledger_app = typer.Typer(help="Give populations their budgets, and read them.", no_args_is_help=True)
+ledger_app = typer.Typer(help="Create and inspect privacy budgets.", no_args_is_help=True)
 
 Place = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger's file or postgresql:// address.")]
 PayingLedger = Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 PayingBudget = Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")]
-Dataset = Annotated[str, typer.Argument(help="The protected population.")]
+Dataset = Annotated[str, typer.Argument(help="The protected population, by a name of yours.")]
 Amount = Annotated[str | None, typer.Argument(help="What may be spent on it in all, as pure ε.")]
-Epsilon = Annotated[str | None, typer.Option(help="Pure ε, or with --delta the ε of (ε, δ).")]
+Epsilon = Annotated[str | None, typer.Option(help="The total privacy loss ε; with --delta, the ε of (ε, δ).")]
 Delta = Annotated[
-    str | None, typer.Option(help="The δ of (ε, δ), such as 1e-9; with --rho, what discovered keys may take.")
+    str | None, typer.Option(help="The δ of (ε, δ), such as 1e-9; with --rho, for discovered names.")
 ]
-Rho = Annotated[str | None, typer.Option(help="A total in ρ (zCDP) instead.")]
-Discover = Annotated[str | None, typer.Option(help="The part of --delta set aside for discovered keys.")]
+Rho = Annotated[str | None, typer.Option(help="A total in ρ (zero-concentrated) instead.")]
+Discover = Annotated[str | None, typer.Option(help="The part of --delta that is kept for discovered names.")]
 
 
 @ledger_app.command("create")
@@ -43,7 +43,7 @@ def ledger_create(
     unit: Annotated[
         str | None,
         typer.Option(
-            help="Whom it protects, for good: row, or 'rows=5, id=user'; its first release's if not given."
+            help="Whom it protects, for good: row, or 'rows=5, id=user'; if not given, the first release decides."
         ),
     ] = None,
 ) -> None:
@@ -54,14 +54,12 @@ def ledger_create(
     protected = None if unit is None else Unit.parse(unit)
     with Ledger.open(ledger) as book:
         book.create(dataset, total, epsilon=epsilon, delta=delta, rho=rho, discover=discover, unit=protected)
-        screen.line(
-            f"{dataset}: total {book.account(dataset).total}, for "
-            + (
-                protected.describe()
-                if protected
-                else "whom its first release protects, from then on for good"
-            )
+        whom = (
+            f"for {protected.describe()}"
+            if protected
+            else "its first release decides whom it protects, for good"
         )
+        screen.line(f"{dataset}: total {book.account(dataset).total}; {whom}")
 
 
 @ledger_app.command("raise")
@@ -113,7 +111,7 @@ def ledger_verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Replay the whole history, and say its last line: note it elsewhere, and ask again with --head."""
+    """Check the whole history and print its last line. Note that line: --head asks later whether it is still there."""
     with _book(ledger) as book:
         now = book.verify(*[_head(text) for text in head or []])
         if as_json:

@@ -51,15 +51,21 @@ def publish(
         ),
     ],
     schema: Annotated[
-        Path, typer.Option(help="The public domain, as TOML (`dphist schema new` drafts one).")
+        Path,
+        typer.Option(
+            help="A TOML file that says what is public about the columns (`dphist schema new` drafts one)."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the release goes.")],
     epsilon: Annotated[
         str | None, typer.Option(help="The privacy loss to spend, for example 1, 0.1 or 1/3.")
     ] = None,
-    rho: Annotated[str | None, typer.Option(help="Or the loss in ρ (zCDP), for example 1/100.")] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="Instead of ε, the loss in ρ (zero-concentrated), for example 1/100.")
+    ] = None,
     delta: Annotated[
-        str | None, typer.Option(help="With --epsilon: the δ of (ε, δ), such as 1e-9; buys the largest ρ.")
+        str | None,
+        typer.Option(help="With --epsilon: δ, the probability that the promise fails, such as 1e-9."),
     ] = None,
     mechanism: Annotated[str | None, typer.Option(help="A name, or name(option=value, …).")] = None,
     workload: Annotated[str | None, WorkloadText] = None,
@@ -77,7 +83,7 @@ def publish(
         list[str] | None,
         typer.Option(
             help="A column to add up beside the counts: cost:0:5000 or cost:0:5000:0.01 (name, bounds, step), or the "
-            "name of one of the schema's; all of these unless told."
+            "name of one of the schema's; by default all of these."
         ),
     ] = None,
     ledger: PayingLedger = None,
@@ -90,22 +96,26 @@ def publish(
         typer.Option("--id", help="The column that names the person; keeps at most --rows rows of each."),
     ] = None,
     cells: Annotated[
-        int | None, typer.Option(help="In how many cells a person may have rows; instead of --rows.")
+        int | None,
+        typer.Option(
+            help="In how many cells (combinations of values) a person may have rows; instead of --rows."
+        ),
     ] = None,
     per_cell: Annotated[
         int | None, typer.Option(help="How many rows a person may have in each cell.")
     ] = None,
     replace: Annotated[
         bool,
-        typer.Option(
-            "--replace", help="Protect against replacing a record, not only adding or removing one."
-        ),
+        typer.Option("--replace", help="Protect a changed row, too, not only one that is added or removed."),
     ] = False,
     allow_dropped: AllowDropped = 0.1,
     unattended: Unattended = False,
     force: Force = False,
     nonnegative: Annotated[
-        bool, typer.Option("--nonnegative", help="No count below zero (costs no budget, biases).")
+        bool,
+        typer.Option(
+            "--nonnegative", help="No count below zero (costs no budget; small counts come out too high)."
+        ),
     ] = False,
     integer: Annotated[bool, typer.Option("--integer", help="Whole numbers only (costs no budget).")] = False,
     *,
@@ -160,20 +170,20 @@ def query(
     ] = None,
     confidence: Confidence = 0.95,
     guaranteed: Annotated[
-        bool, typer.Option("--guaranteed", help="An interval that is a theorem for any data; wider.")
+        bool, typer.Option("--guaranteed", help="Wider intervals that are proven to hold for any data.")
     ] = False,
     simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="The intervals of all questions hold together; wider.")
+        bool, typer.Option("--simultaneous", help="Wider intervals that hold for all questions at once.")
     ] = False,
     bins: Annotated[
         Literal["whole", "spread"],
         typer.Option(
-            "--bins", help="spread: answer what cuts a bin by a guess, with bounds from none to all of it."
+            "--bins", help="spread: a question that cuts a bin is answered by a guess, with bounds."
         ),
     ] = "whole",
     as_json: Json = False,
 ) -> None:
-    """Count the records in a range, or in several, or ask for a measure of them, each with an honest interval."""
+    """Count the records in a range, or in several, or ask for a measure of them, each with an interval."""
     from dphist.cli.asking import query_release
 
     query_release(
@@ -243,9 +253,12 @@ def explore(
     releases: Annotated[
         list[Path], typer.Argument(metavar="RELEASE…", help="Release files; give two to compare them.")
     ],
-    host: Annotated[str, typer.Option(help="Where to listen; anything but this machine needs the token.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Where to listen. Other machines need the address that is printed, with its token."
+        ),
+    ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option(help="0 picks a free one.")] = 8321,
     name: Annotated[
         list[str] | None, typer.Option(help="Another host name the explorer may be asked for by.")
@@ -272,7 +285,9 @@ def records(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; the screen if not given.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides roundings; public.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="A public number that decides how counts are rounded to records.")
+    ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Make synthetic records that follow a release."""
@@ -320,7 +335,7 @@ def verify(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Replay the mechanism with no data and check that it gives the same release."""
+    """Run the mechanism again on the published noisy answers and check that it gives the same release."""
     from dphist.cli.checking import verify_release
 
     verify_release(release, ledger, as_json, choice, exact)
@@ -334,7 +349,7 @@ def sql(
     ],
     as_json: Json = False,
 ) -> None:
-    """Ask a release in SQL (DuckDB, confined to the table `release`)."""
+    """Ask a release in SQL (DuckDB's, which can read the table `release` and nothing else)."""
     from dphist.release import load
 
     found = load(release).sql(query)

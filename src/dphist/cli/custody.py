@@ -47,10 +47,11 @@ def start(
 @app.command()
 def rehearse(
     source: Annotated[str, typer.Argument(help="The records, as for `publish`.")],
-    schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],
+    schema: Annotated[Path, typer.Option(help="A TOML file that says what is public about the columns.")],
     epsilon: Annotated[str, typer.Option(help="What the forecasts of error are for.")] = "1",
     delta: Annotated[
-        str | None, typer.Option(help="Where keys are discovered: the chance their threshold is for.")
+        str | None,
+        typer.Option(help="Where names are discovered: the probability that one person's own is shown."),
     ] = None,
     workload: Annotated[str | None, WorkloadText] = None,
     records: Annotated[
@@ -58,7 +59,10 @@ def rehearse(
     ] = 100_000,
     rows: Annotated[int | None, typer.Option(help="How many rows one person may own.")] = None,
     person: Annotated[str | None, typer.Option("--id", help="The column that names the person.")] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Protect a changed row, too, not only one that is added or removed."),
+    ] = False,
     measure: Annotated[list[str] | None, typer.Option(help="What is added up, as for `publish`.")] = None,
 ) -> None:
     """Say what publishing would do with the records: for your eyes only, and nothing is spent."""
@@ -86,14 +90,17 @@ def uncounted(
     ledger: PayingLedger = None,
     dataset: PayingBudget = None,
     rows: Annotated[int | None, typer.Option(help="How many rows one person may own.")] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Protect a changed row, too, not only one that is added or removed."),
+    ] = False,
     measure: Annotated[
         list[str] | None, typer.Option(help="What that release adds up, as for `publish`.")
     ] = None,
     unattended: Annotated[bool, typer.Option("--unattended", help="No reminders.")] = False,
     force: Force = False,
 ) -> None:
-    """Publish a noised number of the rows that a release does not count, for its readers."""
+    """Publish a noisy number of the rows that a release does not count, for its readers."""
     from dphist.cli.publishing import added_up, opened, read_declared, unit_of
     from dphist.publishing.checking import save_noted
     from dphist.publishing.output import claimed
@@ -126,7 +133,9 @@ def add(
     ],
     epsilon: Annotated[str | None, typer.Option(help="What the further tables may cost.")] = None,
     rho: Annotated[str | None, typer.Option(help="Or in ρ, if the release was paid for in ρ.")] = None,
-    delta: Annotated[str | None, typer.Option(help="With --epsilon: the δ of (ε, δ); buys a ρ.")] = None,
+    delta: Annotated[
+        str | None, typer.Option(help="With --epsilon: δ, the probability that the promise fails.")
+    ] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger that paid for the release.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Which budget in it: the one that paid before.")] = None,
     allow_dropped: AllowDropped = 0.1,

@@ -22,7 +22,7 @@ def schema_new(
     source: Annotated[Path, typer.Argument(help="A data file; only column names and types are read.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The screen if not given.")] = None,
 ) -> None:
-    """Draft a schema from column names and types; bounds are for you to fill in, because bounds from data leak."""
+    """Draft a schema from column names and types; you fill in bounds: those of the data would tell about somebody."""
     from dphist.cli.publishing import write_text
     from dphist.sources import draft_schema
 

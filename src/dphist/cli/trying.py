@@ -35,14 +35,13 @@ def audit(
     mechanism: Annotated[
         str | None, typer.Argument(help="A mechanism's name or name(option=value, …).")
     ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(help="The claim to attack; 1 unless told, or --rho is.")
-    ] = None,
+    epsilon: Annotated[str | None, typer.Option(help="The claim to attack; 1 by default.")] = None,
     rho: Annotated[
-        str | None, typer.Option(help="Or a claim of ρ (zCDP), such as 1/2 (needs dphist-bench).")
+        str | None,
+        typer.Option(help="Or a claim of ρ (zero-concentrated), such as 1/2 (needs dphist-bench)."),
     ] = None,
     delta: Annotated[
-        str | None, typer.Option(help="With --epsilon: a claim of (ε, δ). A hundredth or so can be seen.")
+        str | None, typer.Option(help="With --epsilon: a claim of (ε, δ). Claims around 0.01 can be tested.")
     ] = None,
     runs: Annotated[int, typer.Option(help="How often to run the mechanism on each side.", min=30)] = 20_000,
     all_of_them: Annotated[bool, typer.Option("--all", help="Attack every mechanism, for --hours.")] = False,
@@ -90,10 +89,10 @@ def bench(context: typer.Context) -> None:
 
 @app.command()
 def plan(
-    schema: Annotated[Path | None, typer.Option(help="The public domain, as TOML.")] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(help="The privacy loss you may spend; 1 unless told.")
+    schema: Annotated[
+        Path | None, typer.Option(help="A TOML file that says what is public about the columns.")
     ] = None,
+    epsilon: Annotated[str | None, typer.Option(help="The privacy loss you may spend; 1 by default.")] = None,
     rho: Annotated[
         str | None, typer.Option(help="The loss in the other currency, ρ; beside --epsilon, both are shown.")
     ] = None,
@@ -111,7 +110,10 @@ def plan(
     rows: Annotated[
         int | None, typer.Option(help="How many rows one person may own; 1, or as the schema says.")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Protect a changed row, too, not only one that is added or removed."),
+    ] = False,
     web: Annotated[bool, typer.Option("--web", help="Plan in the browser, with a slider for ε.")] = False,
     port: Annotated[int, typer.Option(help="With --web; 0 picks a free one.")] = 8321,
     browser: Annotated[
@@ -132,7 +134,9 @@ def plan(
         serve({}, port=port, say=screen.aside, browser=browser, begin=begin)
         return
     if schema is None:
-        raise InputError("--schema is missing: the public domain, as TOML (`dphist schema new` drafts one)")
+        raise InputError(
+            "--schema is missing: what is public about the columns (`dphist schema new` drafts such a file)"
+        )
     from dphist.cli.uses import show_plan
 
     show_plan(
@@ -155,7 +159,7 @@ def demo(
 @app.command()
 def compare(
     source: Annotated[str, typer.Argument(help="Public or made-up records, as for `publish`.")],
-    schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],
+    schema: Annotated[Path, typer.Option(help="A TOML file that says what is public about the columns.")],
     epsilon: Annotated[str, typer.Option(help="The privacy loss to compare at.")] = "1",
     workload: Annotated[str, WorkloadText] = "ranges",
     mechanism: Annotated[

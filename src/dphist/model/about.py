@@ -71,7 +71,7 @@ class About:
         "what the release is for",
     )  # fmt: skip
     created: str = _fact(
-        "The day it was made, such as 2024-01-31; today unless told.", "dcterms:issued/@value", "datePublished",
+        "The day it was made, such as 2024-01-31; today by default.", "dcterms:issued/@value", "datePublished",
         "the day of publication, such as 2024-01-31",
     )  # fmt: skip
     version: str = _fact(
