@@ -349,7 +349,7 @@ def test_a_column_that_may_hold_numbers_by_the_domain_can_be_added_up(name: str)
         (lambda: Measure.from_json({"name": "x"}), "low and high"),
         (lambda: check_measures([Measure("x", 0, 5, per_person=6)], Unit()), "id"),
         (lambda: check_measures([Measure("x", 0, 5), Measure("x", 0, 6)], Unit()), "one name"),
-        (lambda: check_measures([Measure("x", 0, 2**40)], Unit(rows=2**30)), "do not fit"),
+        (lambda: check_measures([Measure("x", 0, 2**40)], Unit(rows=2**30)), "exceed 64 bits"),
         (lambda: check_measures([Measure("a", 0, 5, column="ward")], Unit(), HELD), "column ward holds text"),
         (lambda: check_measures([Measure("ill", 0, 5)], Unit(), HELD), "column ill holds text"),
         (lambda: check_measures([Measure("size", 0, 5)], Unit(), HELD), "column size holds text"),

@@ -23,7 +23,6 @@ from dphist.errors import InputError
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.domain.labels import writable
 from dphist.model.domain.scales import Dates, Steps
-from dphist.model.domain.written import quote
 from dphist.model.unit import Unit
 
 # A row may move a cell by at most 2^40: millions of rows then stay far below 2^63, on every engine.
@@ -89,48 +88,45 @@ class Measure:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not writable(self.name):
             raise InputError("measure: name must be the name of a column")
-        if self.column is not None and (
-            not isinstance(self.column, str) or not self.column or not writable(self.column)
-        ):
-            raise InputError(f"measure {self.name}: column must be the name of a column")
-        if not isinstance(self.squares, bool) or not isinstance(self.clipped, bool):
-            raise InputError(f"measure {self.name}: squares and clipped must be true or false")
+
+        def insist(holds: bool, otherwise: str) -> None:
+            if not holds:
+                raise InputError(f"measure {self.name}: {otherwise}")
+
+        named = self.column is None or (
+            isinstance(self.column, str) and bool(self.column) and writable(self.column)
+        )
+        insist(named, "column must be the name of a column")
+        true_or_false = isinstance(self.squares, bool) and isinstance(self.clipped, bool)
+        insist(true_or_false, "squares and clipped must be true or false")
         for field in ("low", "high", "step", "missing", "per_person"):
             value = getattr(self, field)
             if value is not None or field in ("low", "high", "step"):
                 object.__setattr__(self, field, exact(value, f"measure {self.name}: {field}"))
-        if self.size <= 0:
-            raise InputError(f"measure {self.name}: step must be above zero")
-        if not Fraction(self.low) < Fraction(self.high):
-            raise InputError(f"measure {self.name}: low must be below high")
+        insist(self.size > 0, "step must be above zero")
+        low, high = Fraction(self.low), Fraction(self.high)
+        insist(low < high, "low must be below high")
         for field in ("low", "high", "missing", "per_person"):
             value = getattr(self, field)
-            if value is not None and (value / self.size).denominator != 1:
-                raise InputError(
-                    f"measure {self.name}: {field} must be a whole multiple of the step; take a finer or another step"
-                )
-        if self.missing is not None and not Fraction(self.low) <= Fraction(self.missing) <= Fraction(
-            self.high
-        ):
-            raise InputError(f"measure {self.name}: missing must lie between low and high")
+            insist(
+                value is None or (value / self.size).denominator == 1,
+                f"{field} must be a whole multiple of the step; take a finer or another step",
+            )
+        inside = self.missing is None or low <= Fraction(self.missing) <= high
+        insist(inside, "missing must lie between low and high")
         most = max(abs(self.lowest), abs(self.highest))
-        if most > LARGEST_REACH:
-            raise InputError(
-                f"measure {self.name}: its bounds are more than 2^40 steps from zero, and sums might not fit in 64 "
-                "bits; take a coarser step"
-            )
-        if self.squares and self.half > _LARGEST_SQUARED:
-            raise InputError(
-                f"measure {self.name}: squares need bounds of at most 2^21 steps; take a coarser step"
-            )
+        insist(
+            most <= LARGEST_REACH,
+            "its bounds are more than 2^40 steps from zero, and sums might not fit in 64 bits; take a coarser step",
+        )
+        small = not self.squares or self.half <= _LARGEST_SQUARED
+        insist(small, "squares need bounds of at most 2^21 steps; take a coarser step")
         if self.per_person is not None:
-            if self.squares:
-                raise InputError(f"measure {self.name}: squares and per_person do not go together")
-            if not self.limit >= 1 or self.limit * most >= _LARGEST_PRODUCT:
-                raise InputError(
-                    f"measure {self.name}: per_person must be above zero, and times the bounds below 2^62 steps; take "
-                    "a coarser step"
-                )
+            insist(not self.squares, "squares and per_person do not go together")
+            insist(
+                self.limit >= 1 and self.limit * most < _LARGEST_PRODUCT,
+                "per_person must be above zero, and times the bounds below 2^62 steps; take a coarser step",
+            )
 
     @property
     def size(self) -> Fraction:
@@ -383,33 +379,3 @@ class Sums:
     def __repr__(self) -> str:
         axes = " × ".join(f"{a.name}[{a.size}]" for a in self.domain.attributes)
         return f"Sums({axes}; they are secret)"
-
-
-def measures_to_toml(measures: Iterable[Measure]) -> str:
-    """Write measures as blocks of a schema.
-
-    Args:
-        measures: The measures.
-
-    Returns:
-        A ``[[measure]]`` table for each.
-
-    Example:
-        >>> print(measures_to_toml([Measure("cost", 0, 5_000)]), end="")
-        [[measure]]
-        name = "cost"
-        low = 0
-        high = 5000
-        step = 1
-    """
-    blocks = []
-    for measure in measures:
-        lines = [f"{key} = {_toml(value)}" for key, value in measure.to_json().items()]
-        blocks.append("\n".join(["[[measure]]", *lines, ""]))
-    return "\n".join(blocks)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return quote(value) if isinstance(value, str) else repr(value)

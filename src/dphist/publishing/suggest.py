@@ -19,10 +19,10 @@ import numpy as np
 from dphist.errors import InputError, SourceError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
-from dphist.model.domain.written import quote
+from dphist.model.domain.written import quote, toml_tables
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
-from dphist.model.measure import LARGEST_REACH, Measure, measures_to_toml
+from dphist.model.measure import LARGEST_REACH, Measure
 from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
@@ -110,7 +110,7 @@ class Suggestion:
             if part.measure is None:
                 blocks += [said, ""]
                 continue
-            blocks += [said, _attribute(part), measures_to_toml([part.measure])]
+            blocks += [said, _attribute(part), toml_tables("measure", [part.measure.to_json()])]
         return "\n".join(blocks)
 
 

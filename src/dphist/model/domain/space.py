@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,11 +49,8 @@ class Domain:
             if not isinstance(attribute, Ordinal | Nominal):
                 raise DomainError(f"attributes must be Ordinal or Nominal, not {type(attribute).__name__}")
         names = [attribute.name for attribute in listed]
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise DomainError(f"the attribute {name} is declared twice")
-            seen.add(name)
+        if len(set(names)) < len(names):
+            raise DomainError(f"the attribute {max(names, key=names.count)} is declared twice")
         object.__setattr__(self, "attributes", listed)
 
     # Loops over attributes look these up again and again; there may be thousands.
@@ -95,10 +92,9 @@ class Domain:
         Returns:
             Which axis of the counts it is.
         """
-        place = self._places.get(name)
-        if place is not None:
-            return place
-        raise DomainError(f"there is no attribute {name}; there are {', '.join(self.names)}")
+        if name not in self._places:
+            raise DomainError(f"there is no attribute {name}; there are {', '.join(self.names)}")
+        return self._places[name]
 
     def attribute(self, name: str) -> Attribute:
         """An attribute by its name.
@@ -142,7 +138,9 @@ class Domain:
         Returns:
             An equal domain.
         """
-        return Domain(written.attributes_from_json(value))
+        if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), list):
+            raise DomainError("a domain must be a mapping with a list of attributes")
+        return Domain(map(written.attribute_from_json, value["attributes"]))
 
     def to_toml(self) -> str:
         """A schema file that `from_toml` turns back into an equal domain.
@@ -162,7 +160,7 @@ class Domain:
         Returns:
             The domain it declares.
         """
-        return Domain(written.from_toml(source))
+        return Domain(map(written.attribute_from_json, written.parsed(source)["attribute"]))
 
     def __repr__(self) -> str:
         inside = ", ".join(repr(attribute) for attribute in self.attributes)

@@ -124,21 +124,15 @@ def _edges(name: str, values: Any) -> Iterable[Any]:
     return range(low, high + 1, width)
 
 
-def attributes_from_json(value: Any) -> list[Attribute]:
-    """Read the attributes of a domain."""
-    if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), list):
-        raise DomainError("a domain must be a mapping with a list of attributes")
-    return [attribute_from_json(attribute) for attribute in value["attributes"]]
-
-
 def to_toml(attributes: Iterable[Attribute]) -> str:
     """Write a schema file, each attribute one block."""
-    blocks = []
-    for attribute in attributes:
-        written = attribute_to_json(attribute, ordered=False)
-        lines = [f"{key} = {_toml(value)}" for key, value in written.items()]
-        blocks.append("\n".join(["[[attribute]]", *lines, ""]))
-    return "\n".join(blocks)
+    return toml_tables("attribute", (attribute_to_json(each, ordered=False) for each in attributes))
+
+
+def toml_tables(kind: str, tables: Iterable[Mapping[str, Any]]) -> str:
+    """Write plain values as tables of a schema, such as ``[[measure]]``."""
+    each = ("".join(f"{key} = {_toml(value)}\n" for key, value in table.items()) for table in tables)
+    return "\n".join(f"[[{kind}]]\n{lines}" for lines in each)
 
 
 def _toml(value: Any) -> str:
@@ -159,11 +153,6 @@ def quote(text: str) -> str:
 
 # What a schema may say besides its attributes; `dphist.model.schema` reads these.
 _MORE = ("workload", "unit", "measure")
-
-
-def from_toml(source: str | Path) -> list[Attribute]:
-    """Read the attributes of a schema from TOML text or from a file."""
-    return [attribute_from_json(table) for table in parsed(source)["attribute"]]
 
 
 def parsed(source: str | Path) -> dict[str, Any]:
