@@ -10,9 +10,6 @@ from pathlib import Path
 def available_memory() -> int:
     """Bytes this process may still take: what the system can free, within the container's limit and the process's own.
 
-    Returns:
-        The bytes; on systems that do not say, all that the machine has.
-
     Example:
         >>> available_memory() > 0
         True

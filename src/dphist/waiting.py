@@ -18,12 +18,6 @@ _SOON = 1.0
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
     """Have ``listener`` told what is worked at, in words.
 
-    Args:
-        listener: Called every now and then.
-
-    Yields:
-        Nothing.
-
     Example:
         >>> said = []
         >>> with listening(said.append):
@@ -40,16 +34,7 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
 
 
 def steps(what: str, number: int, *, apart: int = 1) -> Iterator[int]:
-    """Count steps of work from 0, and say how far it has come and how long the rest will take.
-
-    Args:
-        what: What is done, in words.
-        number: How many steps there are.
-        apart: How many steps lie between two words.
-
-    Yields:
-        The number of each step.
-    """
+    """Count steps of work from 0, and say how far it has come and how long the rest will take."""
     begun = time.monotonic()
     for step in range(number):
         if _listeners and step and step % apart == 0:

@@ -14,9 +14,8 @@ import pytest
 from test_sources import DOMAIN, EDGES, people, with_other
 
 from dphist.errors import SourceError
-from dphist.model.coded import sum_others
 from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
-from dphist.model.histogram import Histogram
+from dphist.model.histogram import Histogram, sum_others
 from dphist.model.unit import Unit
 from dphist.sources import coded as coded_module
 from dphist.sources import count

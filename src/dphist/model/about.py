@@ -124,30 +124,15 @@ class About:
         return About(**written)
 
     def given(self) -> dict[str, str]:
-        """What was said.
-
-        Returns:
-            The fields that are not empty.
-        """
+        """What was said: the fields that are not empty."""
         return {name: getattr(self, name) for name in FACTS if getattr(self, name)}
 
     def labelled(self) -> dict[str, str]:
-        """What was said, for readers.
-
-        Returns:
-            The same under labels.
-        """
+        """What was said, under the labels that readers see."""
         return {FACTS[name].label: text for name, text in self.given().items()}
 
     def with_more(self, other: About | Mapping[str, Any] | None) -> About:
-        """Add to what was said, or say it anew.
-
-        Args:
-            other: What is said now.
-
-        Returns:
-            Both; what is said now where both say something.
-        """
+        """What was said, with more, or said anew."""
         return replace(self, **About.of(other).given())
 
     def describe(

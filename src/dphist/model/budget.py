@@ -67,15 +67,7 @@ class Budget:
     def of(
         epsilon: Number | Budget | None = None, *, rho: Number | None = None, delta: Number | None = None
     ) -> Budget:
-        """Read what a user wrote: ε, or ρ, or ε with a δ.
-
-        Args:
-            epsilon: Pure ε; with ``delta``, the ε of (ε, δ). A `Budget` is taken as it is.
-            rho: The ρ of zero-concentrated differential privacy.
-            delta: The chance δ that (ε, δ)-differential privacy allows itself; it buys the largest ρ.
-
-        Returns:
-            The budget.
+        """Read what a user wrote: ε, or ρ, or ε with a δ, which buys the largest ρ; a `Budget` is taken as it is.
 
         Raises:
             EpsilonError: if nothing was said, or too much, or a number makes no sense.
@@ -117,46 +109,24 @@ class Budget:
         return _SYMBOLS[self.currency]
 
     def without_delta(self) -> Budget:
-        """Keep an (ε, δ) by pure ε, which leaves δ unused; a budget that was not bought by one stays as it is.
-
-        Returns:
-            Pure ε that remembers the (ε, δ) it keeps.
-        """
+        """Keep an (ε, δ) by pure ε, which leaves δ unused; a budget that was not bought by one stays as it is."""
         if self.pure or self.epsilon is None:
             return self
         return Budget(self.epsilon, "epsilon", self.epsilon, self.delta)
 
     def part(self, share: Fraction) -> Budget:
-        """A share of a budget, of the same currency: both add up.
-
-        Args:
-            share: How much of it.
-
-        Returns:
-            The share, which names no (ε, δ): those do not add up.
-        """
+        """A share of a budget, of the same currency; it names no (ε, δ), which do not add up."""
         return Budget(self.amount * share, self.currency)
 
     def delta_at(self, epsilon: Number) -> Fraction:
-        """The δ for which this budget implies (ε, δ)-differential privacy, rounded up.
-
-        Args:
-            epsilon: The ε to quote.
-
-        Returns:
-            δ; 0 where pure ε is within it.
-        """
+        """The δ for which this budget implies (ε, δ)-differential privacy, rounded up; 0 where pure ε is within it."""
         asked = positive(epsilon, "epsilon")
         if self.pure:
             return Fraction(0 if self.amount <= asked else 1)
         return delta_of_rho(self.amount, asked)
 
     def describe(self) -> str:
-        """Say it in words; a quoted (ε, δ) never stands without its ρ.
-
-        Returns:
-            A phrase such as ``1-differential privacy``.
-        """
+        """Say it in words; a quoted (ε, δ) never stands without its ρ."""
         if self.pure:
             said = f"{float(self.amount):g}-differential privacy"
             if self.epsilon is None or self.delta is None:
@@ -169,11 +139,7 @@ class Budget:
         return f"{words}, which implies ({float(self.epsilon):g}, {float(self.delta):g})-differential privacy"
 
     def to_json(self) -> dict[str, str]:
-        """Plain values that `from_json` turns back into an equal budget.
-
-        Returns:
-            A mapping of texts.
-        """
+        """Plain values that `from_json` turns back into an equal budget."""
         if self.pure:
             # The ε that was allowed is the one that is spent: `Budget.without_delta`.
             return {"epsilon": str(self.amount)} | ({} if self.delta is None else {"delta": str(self.delta)})
@@ -184,14 +150,7 @@ class Budget:
 
     @staticmethod
     def from_json(value: Any) -> Budget:
-        """Read what `to_json` wrote; keys of others are not looked at.
-
-        Args:
-            value: What `to_json` gave.
-
-        Returns:
-            An equal budget.
-        """
+        """Read what `to_json` wrote; keys of others are not looked at."""
         if "rho" not in value:
             pure = fraction(value["epsilon"])
             if "delta" not in value:

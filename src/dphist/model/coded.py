@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import InputError, TooLargeError
 from dphist.model.domain import Domain
-from dphist.model.histogram import Histogram
+from dphist.model.histogram import Histogram, sum_others
 
 IntArray = NDArray[np.int64]
 Axes = tuple[int, ...]
@@ -125,14 +125,6 @@ class HistogramTables:
         return [sum_others(counts, axes) for axes in tables]
 
 
-def sum_others(counts: IntArray, axes: Axes) -> IntArray:
-    """Sum a cube over all axes but some, which stay in the order they are named."""
-    others = tuple(axis for axis in range(counts.ndim) if axis not in axes)
-    kept = sorted(axes)
-    summed = np.asarray(counts.sum(axis=others, dtype=np.int64))
-    return np.array(summed.transpose([kept.index(axis) for axis in axes]), dtype=np.int64, order="C")
-
-
 def count_blocks(
     domain: Domain,
     tables: Sequence[Axes],
@@ -141,14 +133,7 @@ def count_blocks(
 ) -> list[IntArray]:
     """Count tables over blocks of codes (columns × rows) as they come; memory is that of the tables.
 
-    Args:
-        domain: What the codes mean.
-        tables: The axes that each table keeps.
-        blocks: Arrays of codes, an array's row for every attribute.
-        done: Told how many rows were counted, after each block.
-
-    Returns:
-        The tables' counts, each in its own shape.
+    ``done`` is told how many rows were counted, after each block.
 
     Example:
         >>> import dphist, numpy as np

@@ -94,12 +94,6 @@ class Contrasts:
 def contrasts_of(attribute: Ordinal | Nominal) -> Contrasts:
     """The tree of an attribute: halves of an ordered one, groups and their halves of a hierarchy.
 
-    Args:
-        attribute: Of two values or more.
-
-    Returns:
-        Its contrasts, one fewer than values.
-
     Example:
         >>> contrasts_of(Ordinal("x", range(4))).middle.tolist()
         [2, 1, 3]

@@ -89,11 +89,8 @@ class Histogram:
         """
         if isinstance(names, str):
             names = (names,)
-        kept = [self.domain.axis(name) for name in names]
-        dropped = tuple(axis for axis in range(self.counts.ndim) if axis not in kept)
-        summed = self.counts.sum(axis=dropped, dtype=np.int64) if dropped else self.counts
-        order = np.argsort(np.argsort(kept))
-        return Histogram(self.domain.project(names), summed.transpose(order))
+        domain = self.domain.project(names)
+        return Histogram(domain, sum_others(self.counts, [self.domain.axis(name) for name in names]))
 
     def unattributed(self) -> Histogram:
         """The multiset of the counts: sorted ascending over ranks, forgetting which cell each belonged to.
@@ -119,3 +116,11 @@ class Histogram:
     def __repr__(self) -> str:
         axes = " × ".join(f"{a.name}[{a.size}]" for a in self.domain.attributes)
         return f"Histogram({axes}; counts are secret)"
+
+
+def sum_others(counts: IntArray, axes: Sequence[int]) -> IntArray:
+    """Sum a cube over all axes but some, which stay in the order they are named."""
+    others = tuple(axis for axis in range(counts.ndim) if axis not in axes)
+    kept = sorted(axes)
+    summed = np.asarray(counts.sum(axis=others, dtype=np.int64))
+    return np.array(summed.transpose([kept.index(axis) for axis in axes]), dtype=np.int64, order="C")

@@ -23,13 +23,6 @@ _LINES = {code: number for code, number in _BY_NUMBER.items() if chr(code) not i
 def so_many(number: int, thing: str) -> str:
     """Say a number with what it counts: one of it by itself, or several.
 
-    Args:
-        number: How many.
-        thing: What, if it is one.
-
-    Returns:
-        The words.
-
     Example:
         >>> so_many(1, "table"), so_many(12, "table")
         ('1 table', '12 tables')
@@ -39,13 +32,6 @@ def so_many(number: int, thing: str) -> str:
 
 def counted(number: int, thing: str) -> str:
     """Say the same with thousands marked; `so_many` leaves them unmarked, as files say it of themselves.
-
-    Args:
-        number: How many.
-        thing: What, if it is one.
-
-    Returns:
-        The words.
 
     Example:
         >>> counted(1, "cell"), counted(4096, "cell")
@@ -57,12 +43,6 @@ def counted(number: int, thing: str) -> str:
 def mended(said: str) -> str:
     """Give what a mechanism says of its estimate as people say it: not of "1 tables", whoever wrote the words.
 
-    Args:
-        said: The words.
-
-    Returns:
-        The same with one of a thing by itself.
-
     Example:
         >>> mended("21 tables were measured; 1 tables were measured with 1 parts")
         '21 tables were measured; 1 table was measured with 1 part'
@@ -73,12 +53,7 @@ def mended(said: str) -> str:
 def visible(text: str, *, lines: bool = False) -> str:
     r"""A text as it can be shown: names of releases may be made by anybody, to mislead whoever looks at one.
 
-    Args:
-        text: Any text.
-        lines: Whether it may have several lines, and tabs.
-
-    Returns:
-        The text with its control characters by their numbers, as JSON writes them.
+    Control characters are given by their numbers, as JSON writes them; ``lines`` leaves line ends and tabs.
 
     Example:
         >>> print(visible("1\x1b[2J9"))

@@ -1,9 +1,11 @@
-"""A domain cut into disjoint pieces, each a domain of its own: what is asked of each, and all put back."""
+"""A domain cut into disjoint pieces, each a domain of its own: what is asked of each, and all put back.
+
+Pieces hold every cell of the domain once. They are public: no count decides what they are.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,36 +20,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-class Pieces(ABC):
-    """Disjoint pieces that hold every cell of a domain once. Public: no count decides what they are."""
-
-    domain: Domain
-
-    @property
-    @abstractmethod
-    def words(self) -> str:
-        """Say what the domain was cut by."""
-
-    @property
-    @abstractmethod
-    def domains(self) -> Sequence[Domain]:
-        """What each piece is about."""
-
-    @abstractmethod
-    def apart(self, counts: FloatArray) -> list[FloatArray]:
-        """Take cells apart into those of the pieces, each in its domain's shape."""
-
-    @abstractmethod
-    def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
-        """Put the cells of the pieces back where they belong."""
-
-    @abstractmethod
-    def meetings(self, workload: Workload) -> Iterator[tuple[int, IntArray, Workload]]:
-        """The pieces that any question meets, which questions those are, and what they ask there."""
-
-
 @dataclass(frozen=True)
-class ByValues(Pieces):
+class ByValues:
     """A piece for every combination of values of some attributes, over the others.
 
     Args:
@@ -110,7 +84,7 @@ class ByValues(Pieces):
 
 
 @dataclass(frozen=True)
-class OneApart(Pieces):
+class OneApart:
     """Two pieces: one value of an attribute, over the other attributes; and all other values of it, as neighbours.
 
     A range of values less one in its middle is a range of those that are left, so a box stays a box in both pieces.
@@ -181,10 +155,8 @@ class OneApart(Pieces):
             return one, other
         plain = Workload(self.domain, workload.low, workload.high)
         inside = {part: asked for part, _, asked in self.meetings(plain)}
-        nothing = [
-            Workload(each, *np.zeros((2, 0, len(each.shape)), dtype=np.int64)) for each in self.domains
-        ]
-        return inside.get(0, nothing[0]), inside.get(1, nothing[1])
+        one, other = (inside.get(part, Workload(each, [], [])) for part, each in enumerate(self.domains))
+        return one, other
 
     def meetings(self, workload: Workload) -> Iterator[tuple[int, IntArray, Workload]]:
         """The pieces that any question meets, which questions those are, and what they ask there."""
@@ -209,3 +181,6 @@ def _asked(
     else:
         asked, query = np.unique(workload.query[met], return_inverse=True)
     return asked, Workload(inner, low[met], high[met], query)
+
+
+Pieces = ByValues | OneApart

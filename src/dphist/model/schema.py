@@ -52,14 +52,7 @@ class Schema:
 
     @staticmethod
     def read(source: str | Path) -> Schema:
-        """Read TOML text, or the file at a path.
-
-        Args:
-            source: TOML text, or the path of a file.
-
-        Returns:
-            What it says.
-        """
+        """Read TOML text, or the TOML file at a path."""
         found = parsed(source)
         domain = Domain([attribute_from_json(table) for table in found["attribute"]])
         try:

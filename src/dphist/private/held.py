@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.model.coded import Axes, Countable, check_tables, sum_others
+from dphist.model.coded import Axes, Countable, check_tables
+from dphist.model.histogram import sum_others
 from dphist.private.questions import IntArray, Layout
 
 # Weighted sums over the cells of a table stay below this, whatever the data: overflow must never depend on a count.

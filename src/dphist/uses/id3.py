@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,27 +28,6 @@ class Node:
         """Everything that the tree says, for comparing two."""
         below = tuple((value, child.structure()) for value, child in sorted(self.children.items()))
         return self.attribute, tuple(self.weights.tolist()), below
-
-
-class Held(Protocol):
-    """What stands at a node: classes counted by each attribute that is left, and what goes to each child."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The attributes that are left."""
-        ...
-
-    def weights(self) -> FloatArray:
-        """How much there is of each class."""
-        ...
-
-    def table(self, place: int) -> FloatArray:
-        """A row for each value of an attribute, a column for each class."""
-        ...
-
-    def split(self, place: int) -> Iterator[tuple[int, Held]]:
-        """The values of an attribute that occur, each with what has it."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +81,9 @@ class HeldRecords:
         for value in np.unique(column):
             kept = np.delete(self.rows[column == value], place, axis=1)
             yield int(value), HeldRecords(kept, sizes, left)
+
+
+Held = HeldCounts | HeldRecords
 
 
 @dataclass(frozen=True, kw_only=True)

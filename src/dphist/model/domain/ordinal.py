@@ -11,7 +11,18 @@ import numpy as np
 from dphist.arguments import explained
 from dphist.errors import DomainError, QueryError
 from dphist.model.domain.labels import OTHER, Labels, writable
-from dphist.model.domain.scales import LARGEST, Bins, Dates, IntArray, Integers, Place, Scale, Steps, _some
+from dphist.model.domain.scales import (
+    LARGEST,
+    Bins,
+    Dates,
+    IntArray,
+    Integers,
+    Place,
+    Scale,
+    Steps,
+    _some,
+    cells_of,
+)
 from dphist.model.domain.zones import UTC
 from dphist.reminding import remind_of_data
 
@@ -169,7 +180,7 @@ class Ordinal:
         """
         if not isinstance(values, np.ndarray):
             values = list(values)
-        found = self.scale.cells(values)
+        found = cells_of(self.scale, values)
         if (masked := getattr(values, "mask", None)) is not None:
             # What NumPy masks is missing, whatever lies under the mask.
             found = np.where(masked, -1, np.asarray(found))

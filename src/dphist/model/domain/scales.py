@@ -48,6 +48,7 @@ class Integers:
 
     values: range
     form: ClassVar[Literal["range"]] = "range"
+    kinds: ClassVar[str] = "iuf"
 
     @property
     def size(self) -> int:
@@ -71,34 +72,21 @@ class Integers:
 
     def place(self, value: Any, *, after: bool) -> Place:
         """Where the line of values is cut right before a number, or right after it."""
-        number, size = _bound(value), len(self.values)
-        if not self.values.start <= number <= self.values[-1]:
-            return (size if number > self.values.start else 0), 0.0
-        first, step = self.values.start, self.values.step
-        return (math.floor(number) - first) // step + 1 if after else -(
-            (first - math.ceil(number)) // step
-        ), 0.0
+        number, first, step = _bound(value), self.values.start, self.values.step
+        if not first <= number <= self.values[-1]:
+            return (self.size if number > first else 0), 0.0
+        if after:
+            return (math.floor(number) - first) // step + 1, 0.0
+        return -((first - math.ceil(number)) // step), 0.0
 
-    def cells(self, values: Iterable[Any]) -> IntArray:
-        """The cell of every value, -1 where there is none."""
-        array = _array(values)
-        if array.dtype.kind not in "iuf":
-            return np.fromiter((_find(self, v) for v in array.reshape(-1).tolist()), np.int64, array.size)
+    def cells(self, array: npt.NDArray[Any]) -> IntArray:
+        """The cell of every number, -1 where there is none."""
         first, last, step = self.values[0], self.values[-1], self.values.step
         inside = (array >= first) & (array <= last)
         if array.dtype.kind == "f":
             inside &= np.floor(array) == array
         offset = np.where(inside, array, first).astype(np.int64) - first
         return np.where(inside & (offset % step == 0), offset // step, -1)
-
-
-def _array(values: Iterable[Any]) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(values if hasattr(values, "__len__") else list(values))
-    except ValueError:
-        raise DomainError(
-            "values must be one list of single values; some of these are lists themselves"
-        ) from None
 
 
 def _bound(value: Any) -> Number:
@@ -108,12 +96,24 @@ def _bound(value: Any) -> Number:
     return number
 
 
-def _find(scale: Scale, value: Any) -> int:
-    """As ``scale.find``, but a value of the wrong type is only out of domain."""
+def cells_of(scale: Scale, values: Iterable[Any]) -> IntArray:
+    """The cell of every value, -1 where there is none: a value of the wrong type is only out of domain."""
     try:
-        return scale.find(value)
-    except QueryError:
-        return -1
+        array = np.asarray(values)
+    except ValueError:
+        raise DomainError(
+            "values must be one list of single values; some of these are lists themselves"
+        ) from None
+    if not isinstance(scale, Steps) and array.dtype.kind in scale.kinds:
+        return scale.cells(array)
+
+    def find(value: Any) -> int:
+        try:
+            return scale.find(value)
+        except QueryError:
+            return -1
+
+    return np.fromiter(map(find, array.reshape(-1).tolist()), np.int64, array.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,7 @@ class Bins:
     edges: range | tuple[Number, ...]
     _whole: bool = field(init=False, repr=False, compare=False, hash=False)
     form: ClassVar[Literal["edges"]] = "edges"
+    kinds: ClassVar[str] = "iuf"
 
     def __post_init__(self) -> None:
         whole = isinstance(self.edges, range) or all(isinstance(edge, int) for edge in self.edges)
@@ -158,7 +159,7 @@ class Bins:
     def joined(self, start: int, stop: int) -> str:
         """Several bins as one interval."""
         closing = "]" if stop == self.size else ")"
-        return f"[{_text(self.edges[start])}, {_text(self.edges[stop])}{closing}"
+        return f"[{self.edges[start]!r}, {self.edges[stop]!r}{closing}"
 
     def find(self, value: Any) -> int:
         """The bin that holds a value, or -1."""
@@ -207,11 +208,8 @@ class Bins:
         stop += text.endswith("]")
         return (start, stop) if 0 <= start < stop and text == self.joined(start, stop) else (0, 0)
 
-    def cells(self, values: Iterable[Any]) -> IntArray:
-        """The bin of every value, -1 where there is none."""
-        array = _array(values)
-        if array.dtype.kind not in "iuf":
-            return np.fromiter((_find(self, v) for v in array.reshape(-1).tolist()), np.int64, array.size)
+    def cells(self, array: npt.NDArray[Any]) -> IntArray:
+        """The bin of every number, -1 where there is none."""
         edges = np.asarray(self.edges)
         found = np.searchsorted(edges, array, side="right") - 1
         found = np.where(array == edges[-1], self.size - 1, found)
@@ -229,10 +227,6 @@ def _edge(edge: object) -> Number:
     if isinstance(number, int) and abs(number) > LARGEST:
         raise DomainError("edges must fit in 64 bits")
     return number
-
-
-def _text(number: Number) -> str:
-    return str(number) if isinstance(number, int) else repr(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,11 +260,6 @@ class Steps:
             raise QueryError(f"a bound is not one of the categories {_some(self.categories)}")
         return cell + after, 0.0
 
-    def cells(self, values: Iterable[Any]) -> IntArray:
-        """The cell of every value, -1 where there is none."""
-        listed = _array(values).reshape(-1).tolist()
-        return np.fromiter((self.find(v) for v in listed), np.int64, len(listed))
-
 
 def _some(names: Sequence[object]) -> str:
     shown = ", ".join(str(name) for name in names[:8])
@@ -296,6 +285,7 @@ class Dates:
     months: int
     zone: str = UTC
     form: ClassVar[Literal["dates"]] = "dates"
+    kinds: ClassVar[str] = "M"
 
     @staticmethod
     def of(start: Any, stop: Any, step: str = "1d", zone: str = UTC) -> Dates:
@@ -350,18 +340,20 @@ class Dates:
         end = self.begin(cell + 1) - dt.timedelta(days=1)
         return f"{begin.isoformat()} to {end.isoformat()}"
 
-    def find(self, value: Any) -> int:
-        """The cell of a day, or -1."""
+    def _day(self, value: Any) -> dt.date:
         day = day_of(value, self.zone)
         if day is None:
             raise QueryError("a date attribute takes days such as 2024-01-31")
+        return day
+
+    def find(self, value: Any) -> int:
+        """The cell of a day, or -1."""
+        day = self._day(value)
         return self._place(day) if self.start <= day < self.stop else -1
 
     def place(self, value: Any, *, after: bool) -> Place:
         """Where the line of days is cut right before a day, or right after it."""
-        day = day_of(value, self.zone)
-        if day is None:
-            raise QueryError("a date attribute takes days such as 2024-01-31")
+        day = self._day(value)
         if not self.start <= day < self.stop:
             return (self.size if day >= self.stop else 0), 0.0
         cell = self._place(day)
@@ -375,11 +367,8 @@ class Dates:
         cell = -1 if day is None else self.find(day)
         return (cell, cell + 1) if cell >= 0 and self.label(cell) == text else (0, 0)
 
-    def cells(self, values: Iterable[Any]) -> IntArray:
-        """The cell of every day, -1 where there is none."""
-        array = _array(values)
-        if array.dtype.kind != "M":
-            return np.fromiter((_find(self, v) for v in array.reshape(-1).tolist()), np.int64, array.size)
+    def cells(self, array: npt.NDArray[Any]) -> IntArray:
+        """The cell of every moment, -1 where there is none."""
         days = array.astype("datetime64[D]")
         begins = np.array([self.begin(cell) for cell in range(self.size)], dtype="datetime64[D]")
         inside = (days >= begins[0]) & (days < np.datetime64(self.stop, "D"))

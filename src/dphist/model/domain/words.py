@@ -24,14 +24,7 @@ _OTHER = re.compile(r"(?:\s|,)\s*or\s+(?:others?|(?:any|every|some)thing\s+else)
 
 
 def attribute_from_words(name: str, words: str) -> Attribute | None:
-    """Read what a person says is public about a column.
-
-    Args:
-        name: The column.
-        words: Such as ``0 to 99``; both ends are included.
-
-    Returns:
-        The attribute, or None if the column is left out.
+    """Read what a person says is public about a column; both ends are included. None leaves the column out.
 
     Example:
         >>> attribute_from_words("age", "0 to 99"), attribute_from_words("sex", "F, M or other")

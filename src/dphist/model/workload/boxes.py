@@ -80,14 +80,6 @@ def as_array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
 def overlapping(low: IntArray, high: IntArray, query: IntArray) -> bool:
     """Whether two boxes of one question share a cell, which would then count twice.
 
-    Args:
-        low: The first cell of every box on every axis.
-        high: One past the last.
-        query: Which question each box belongs to.
-
-    Returns:
-        Whether any do.
-
     Example:
         >>> low, high = np.array([[0, 0], [2, 1]]), np.array([[3, 2], [4, 4]])
         >>> overlapping(low, high, np.array([0, 0])), overlapping(low, high, np.array([0, 1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NoReturn, Self
@@ -73,21 +74,24 @@ class Questions:
             owner.setflags(write=False)
         for array in bounds:
             array.setflags(write=False)
-        self._set(domain, kind, size, owner)
+        self.__dict__.update(domain=domain, kind=kind, size=size, query=owner, tables=None)
         self.__dict__["_bounds"] = (bounds[0], bounds[1])
-
-    def _set(
-        self, domain: Domain, kind: Kind, size: int, query: IntArray | None, tables: Tables | None = None
-    ) -> None:
-        self.__dict__.update(domain=domain, kind=kind, size=size, query=query, tables=tables)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("a workload does not change; make another one")
 
     @classmethod
-    def _rule(cls, domain: Domain, kind: Kind, size: int, tables: Tables | None = None) -> Self:
+    def _rule(
+        cls, domain: Domain, kind: Kind, tables: Tables | None = None, ranges: tuple[int, ...] = ()
+    ) -> Self:
+        check_domain(domain)
+        size = domain.size
+        if tables is not None:
+            size = sum(math.prod(domain.shape[axis] for axis in axes) for axes in tables)
+        elif kind == "all_ranges":
+            size = math.prod(n * (n + 1) // 2 for n in domain.shape)
         made = cls.__new__(cls)
-        made._set(domain, kind, size, None, tables)
+        made.__dict__.update(domain=domain, kind=kind, size=size, query=None, tables=tables, ranges=ranges)
         return made
 
     def __len__(self) -> int:
@@ -96,7 +100,7 @@ class Questions:
     @cached_property
     def _bounds(self) -> Boxes:
         check_size(self.size, f"the bounds of {self.kind}")
-        low, high = self._slice(0, self.size)
+        low, high = self._at(slice(None))
         low.setflags(write=False)
         high.setflags(write=False)
         return low, high
@@ -111,16 +115,11 @@ class Questions:
         """One past the last cell of every box on every axis: int64[boxes, axes]."""
         return self._bounds[1]
 
-    def _slice(self, start: int, stop: int) -> Boxes:
-        """Bounds of some questions of a workload that has one box per question."""
+    def _at(self, chosen: slice | IntArray) -> Boxes:
+        """Bounds of some questions of a workload that has one box per question; places are in order."""
         if "_bounds" in self.__dict__:
-            return self.low[start:stop], self.high[start:stop]
-        return self._at(np.arange(start, stop, dtype=np.int64))
-
-    def _at(self, rank: IntArray) -> Boxes:
-        """Bounds of the questions at some places, in order, of such a workload."""
-        if "_bounds" in self.__dict__:
-            return self.low[rank], self.high[rank]
+            return self.low[chosen], self.high[chosen]
+        rank = np.arange(*chosen.indices(self.size)) if isinstance(chosen, slice) else chosen
         if self.tables is not None:
             return tabled(self.tables, self.domain.shape, rank)
         return ruled(self.kind, self.domain.shape, rank)
@@ -128,12 +127,9 @@ class Questions:
     def __getitem__(self, index: slice) -> Self:
         if not isinstance(index, slice):
             raise QueryError("workload: take a slice of questions, such as workload[:100]")
-        start, stop, step = index.indices(self.size)
-        if self.query is None and step == 1:
-            return type(self)(self.domain, *self._slice(start, max(start, stop)))
-        chosen = np.arange(start, stop, step)
         if self.query is None:
-            return type(self)(self.domain, self.low[chosen], self.high[chosen])
+            return type(self)(self.domain, *self._at(index))
+        chosen = np.arange(*index.indices(self.size))
         renumbered = np.full(self.size, -1, dtype=np.int64)
         renumbered[chosen] = np.arange(len(chosen))
         kept = renumbered[self.query] >= 0
@@ -185,12 +181,6 @@ class Questions:
 
         Returns:
             A number for every question.
-
-        Example:
-            >>> import dphist, numpy as np
-            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
-            >>> dphist.Workload.marginals(domain, [["sex"]]).answer(np.ones((100, 2))).tolist()
-            [100.0, 100.0]
         """
         values = as_array(counts, "counts")
         if values.shape not in (self.domain.shape, (self.domain.size,)):
@@ -209,7 +199,6 @@ class Questions:
         # Compiled code is loaded only when a question needs it.
         from dphist.kernels.summed_area import running_sums
 
-        self._refuse_too_many()
         return self.answer_from(running_sums(values))
 
     def answer_from(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -225,7 +214,10 @@ class Questions:
         """
         from dphist.kernels.summed_area import add_box_sums, all_range_sums
 
-        self._refuse_too_many()
+        if self.size >= LARGEST:
+            raise TooLargeError(
+                f"{self.size:,} answers take {self.size * 8:,} bytes; ask them in parts: workload.chunks()"
+            )
         # Compiled code does not look where it reads: a table of another shape would be read past its end.
         shape = tuple(size + 1 for size in self.domain.shape)
         if not isinstance(table, np.ndarray) or table.shape != shape:
@@ -243,15 +235,9 @@ class Questions:
             add_box_sums(flat, strides, self.low, self.high, self.query, out)
             return out
         for start in range(0, self.size, CHUNK):
-            low, high = self._slice(start, min(start + CHUNK, self.size))
+            low, high = self._at(slice(start, start + CHUNK))
             add_box_sums(flat, strides, low, high, np.arange(start, start + len(low)), out)
         return out
-
-    def _refuse_too_many(self) -> None:
-        if self.size >= LARGEST:
-            raise TooLargeError(
-                f"{self.size:,} answers take {self.size * 8:,} bytes; ask them in parts: workload.chunks()"
-            )
 
     @property
     def cells_in_each(self) -> IntArray:
