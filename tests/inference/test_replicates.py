@@ -12,12 +12,8 @@ from dphist.errors import MechanismError
 from dphist.inference import models
 from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors, NoisyCells, PieceNoise
 from dphist.inference.linear.boxes import Cuts, LeafNoise
-from dphist.inference.linear.dense import DenseNoise
-from dphist.inference.linear.groups import BucketNoise, CellBound
-from dphist.inference.linear.prefixes import PrefixNoise
-from dphist.inference.linear.runs import RunNoise
-from dphist.inference.linear.wavelets import WaveletNoise
-from dphist.inference.linear.waves import WaveNoise
+from dphist.inference.linear.ranges import BucketNoise, CellBound, DenseNoise, PrefixNoise
+from dphist.inference.linear.waves import WaveletNoise, WaveNoise
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.errors import MeasuredBlocks, MeasuredCells, PredictiveErrors
@@ -30,7 +26,7 @@ from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import AxisNoise, Measured, TableResiduals
-from dphist.inference.trees import TreeNoise
+from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.kernels.hashing import Normals
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
 from dphist.mechanisms.marginals import shrunk_cube

@@ -8,7 +8,7 @@ from dphist.audit import Pair
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.errors import MechanismError, QueryError
 from dphist.inference.intervals import half_widths
-from dphist.inference.linear.wavelets import WaveletNoise
+from dphist.inference.linear.waves import WaveletNoise
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
 from dphist.mechanisms.privelet import (
     Privelet,

@@ -58,12 +58,8 @@ from dphist.inference.fields import (
     write_counts,
 )  # fmt: skip
 from dphist.inference.linear.boxes import LeafNoise
-from dphist.inference.linear.dense import DenseNoise
-from dphist.inference.linear.groups import BucketNoise, CellBound
-from dphist.inference.linear.prefixes import PrefixNoise
-from dphist.inference.linear.runs import RunNoise
-from dphist.inference.linear.wavelets import WaveletNoise
-from dphist.inference.linear.waves import WaveNoise
+from dphist.inference.linear.ranges import BucketNoise, CellBound, DenseNoise, PrefixNoise
+from dphist.inference.linear.waves import WaveletNoise, WaveNoise
 from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.predictive.law import size_classes_of
@@ -73,7 +69,7 @@ from dphist.inference.tables.fields import NEAR, PUBLISHED, RESIDUALS, SHRUNK, T
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel, RakedModel
-from dphist.inference.trees import TreeNoise
+from dphist.inference.trees import RunNoise, TreeNoise
 
 FloatArray = NDArray[np.float64]
 

@@ -32,12 +32,8 @@ from dphist.inference.estimate import (
     laplace_if_bare,
 )
 from dphist.inference.linear.boxes import LeafNoise
-from dphist.inference.linear.dense import DenseNoise
-from dphist.inference.linear.groups import BucketNoise, CellBound
-from dphist.inference.linear.prefixes import PrefixNoise
-from dphist.inference.linear.runs import RunNoise
-from dphist.inference.linear.wavelets import WaveletNoise
-from dphist.inference.linear.waves import WaveNoise
+from dphist.inference.linear.ranges import BucketNoise, CellBound, DenseNoise, PrefixNoise
+from dphist.inference.linear.waves import WaveletNoise, WaveNoise
 from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.drawing import draws_of
 from dphist.inference.predictive.errors import PredictiveErrors
@@ -51,7 +47,7 @@ from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes
-from dphist.inference.trees import TreeNoise
+from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.kernels.hashing import Normals
 from dphist.kernels.wavelets.standard import denominator, inverse, slots
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.extras import missing, need
 from dphist.inference.estimate import Estimate, nonnegative
-from dphist.inference.linear.dense import DenseNoise
+from dphist.inference.linear.ranges import DenseNoise
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.tree import Tree, usable
 from dphist.mechanisms.trees.shares import Kind, searched

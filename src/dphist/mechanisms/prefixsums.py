@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.inference.linear.prefixes import PrefixNoise
+from dphist.inference.linear.ranges import PrefixNoise
 from dphist.kernels import toeplitz
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.inference.linear.wavelets import METHODS, WaveletNoise
+from dphist.inference.linear.waves import METHODS, WaveletNoise
 from dphist.kernels.threads import THREADS, together
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis

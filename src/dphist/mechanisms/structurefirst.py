@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Errors, Estimate, PieceNoise
-from dphist.inference.linear.runs import RunNoise
-from dphist.inference.trees import TreeNoise
+from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.mechanisms.options import Large, checked
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.private.gate import PrivateCounts
