@@ -8,7 +8,7 @@ import pytest
 from dphist.inference.neighbours import classify
 from dphist.kernels.curve import hilbert_order
 from dphist.kernels.trees.passes import hand_down
-from dphist.kernels.trees.pruning import mirror_threshold, prune
+from dphist.kernels.trees.pruning import mirror_threshold
 
 # Root 0 with children 1, 2; node 1 with children 3, 4, 5.
 FIRST = np.array([1, 3, -1, -1, -1, -1])
@@ -32,15 +32,6 @@ def test_a_cut_never_empties_a_family():
     assert kept[2] == 0
     assert kept[4] == 0
     assert kept[3] == pytest.approx(10)
-
-
-def test_pruning_drops_what_explains_nothing():
-    even = np.array([50.0, 30.0, 20.0, 10.0, 10.0, 10.0])
-    assert prune(FIRST, LAST, SIZE, even, np.ones(6), 1.0).tolist() == [True, True, *[False] * 4]
-    peak = np.array([50.0, 30.0, 20.0, 28.0, 1.0, 1.0])
-    whole = prune(FIRST, LAST, SIZE, peak, np.ones(6), 1.0)
-    assert not whole[1]
-    assert not whole[0], "a split below pays for the one above"
 
 
 def test_a_whole_node_is_spread_evenly_all_the_way_down():

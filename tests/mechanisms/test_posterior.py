@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dphist.kernels.levels.fit import denoise
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.posterior import Posterior
 from dphist.model.domain import Domain, Ordinal
@@ -123,12 +122,3 @@ def test_single_cells_are_answered_as_they_are_published():
     estimate = run(Posterior(), counts, "1", seed=1)
     workload = Workload.cells(Domain([Ordinal("x", range(512))]))
     assert (estimate.errors.answer(workload, estimate.counts) == estimate.counts).all()
-
-
-def test_finer_levels_join_where_counts_hardly_scatter():
-    # Four hundred a cell, give or take twenty: a tenth of the level would be forty. Fixed noise: the same every time.
-    generator = np.random.default_rng(4)
-    counts = np.concatenate([np.zeros(200, dtype=np.int64), generator.poisson(400, 800)])
-    values = counts + np.rint(generator.laplace(0.0, 1 / 0.03, counts.size)).astype(np.int64)
-    errors = [np.mean((denoise(values, 0.03, fine=fine).mean - counts) ** 2) for fine in (False, True)]
-    assert errors[1] < 0.8 * errors[0]

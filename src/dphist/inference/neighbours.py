@@ -44,7 +44,7 @@ def denoise_field(
     variance = 2.0 * scale * scale
     normal = variance if gaussian else 0.0
     if values.ndim == 1:
-        line = denoise(values, 1.0 / scale, normal, fine=True)
+        line = denoise(values, 1.0 / scale, normal)
         return line.mean, line
     if values.size > MOST_CELLS_ON_CURVE:
         return classify(values, variance), None

@@ -49,10 +49,6 @@ class AdaptiveTreeConstants:
     """A family above 120 noise scales is split even if its totals look even. [−1 ± 1, −1 ± 1]"""
     first_slack: float = 4.0
     """How many times ``slack`` the first family gets, where a split that was not needed costs most. [0, 0]"""
-    faint: float = 1.5
-    """A family below 1.5 deviations of the noise in its sum holds nothing to divide. [0 ± 1, 0 ± 1]"""
-    slight: float = 2.5
-    """Nor does one whose parent holds less than 2.5 deviations of what will stay unknown of it. [0 ± 1, 0 ± 1]"""
     pool_slack: float = 1.0
     """Finished siblings are pooled if their χ² is at most 1 deviation above its mean. [0 ± 1, 0 ± 1]"""
     shrink: float = 3.0
@@ -176,9 +172,6 @@ class AdaptiveTree:
         split = uneven(front, None, CONSTANTS.slack * (1.0 if front.level else CONSTANTS.first_slack))
         # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
         split |= np.bincount(family, totals, minlength=front.above.size) > CONSTANTS.could_hide * front.scale
-        split &= ~faint(front)
-        if front.level > 0:
-            split &= ~slight(front)
         blocks_like_these = cells / float(front.sizes.max())
         little = totals < CONSTANTS.stop * math.sqrt(blocks_like_these) * front.scale
         done: BoolArray = ~split[family] | little
@@ -205,25 +198,6 @@ def uneven(front: Front, among: BoolArray | None, slack: float) -> BoolArray:
     wide = 2.0 + front.right.law().kurtosis
     answer: BoolArray = chi >= free + slack * np.sqrt(wide * free)
     return answer | (members < 2)
-
-
-def faint(front: Front) -> BoolArray:
-    """Which families hold less than the noise in their sum explains: nothing there to divide."""
-    members = np.bincount(front.family, minlength=front.above.size)
-    sums = np.bincount(front.family, front.records, minlength=front.above.size)
-    answer: BoolArray = sums * math.sqrt(0.5 / front.scale**2) < CONSTANTS.faint * np.sqrt(members)
-    return answer & (members > 1)
-
-
-def slight(front: Front) -> BoolArray:
-    """Which families have a parent that holds little beside what is left unknown of its children's totals.
-
-    Little is below 2.5 deviations of their sum, once every child is measured again with all the budget that is left.
-    """
-    members = np.bincount(front.family, minlength=front.above.size)
-    final = 1.0 / math.sqrt(0.5 / front.scale**2 + 0.5 / float(front.right.law().scale) ** 2)
-    answer: BoolArray = front.above < CONSTANTS.slight * np.sqrt(members) * final
-    return answer
 
 
 def counts_of(tree: MeasuredTree) -> FloatArray:

@@ -15,8 +15,6 @@ IntArray = NDArray[np.int64]
 
 # How far counts scatter about their level (c), each with the ratio of a grid that is fine enough for it.
 _SCATTER = ((0.1, 1.15), (0.3, 1.2), (1.0, 1.35))
-# Counts that scatter less than the first of these, looked at if asked for and if that one leads.
-_FINE = (0.03, 1.07)
 # Where the moves start: levels that hold on, or levels that keep jumping. (stay, step, jump)
 _STARTS = ((0.985, 0.01, 0.005), (0.4, 0.1, 0.5))
 # Pseudo-counts of the moves, and the share of π that starts at zero: where the data say nothing, say zero.
@@ -114,15 +112,14 @@ class Denoised:
     stay: float
 
 
-def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = False) -> Denoised:
+def denoise(values: IntArray, rate: float, normal: float = 0.0) -> Denoised:
     """Infer counts from discrete Laplace noise of scale 1/``rate`` under the hidden level model.
 
     Where ``normal`` is above zero the noise is Gaussian of that variance; ``rate`` then is that of Laplace noise of the
     same variance.
 
     Six models (three scatters, two starting points) are fitted a little, the better two some more, and the one with the
-    highest penalised evidence is finished. If ``fine``, counts that scatter by 3 % about finer levels join them where
-    those by 10 % lead. Everything reads released values only.
+    highest penalised evidence is finished. Everything reads released values only.
     """
     pieces = [values[lo:hi] for lo, hi in _stretches(values.size, _FIT_CELLS, _STRETCH)]
     ends = np.cumsum([piece.size for piece in pieces])
@@ -131,24 +128,19 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
     race: list[_Candidate] = []
     times = np.bincount(rows, minlength=distinct.size)
 
-    def enter(scatter: float, ratio: float, starts: tuple[tuple[float, ...], ...]) -> None:
+    for scatter, ratio in _SCATTER:
         grid = level_grid(values, rate, ratio, normal)
         table, scales = likelihoods(distinct, grid, scatter, rate, normal)
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
         told, scale = _packed(table), float(times @ scales)
         height = np.searchsorted(np.array(_HEIGHTS) * deviation(rate, normal), grid)
-        for moves in starts:
+        for moves in _STARTS:
             weights = np.tile(moves, (len(_HEIGHTS) + 1, 1))
             candidate = _Candidate(scatter, grid, table, told, scale, start, height, weights)
             candidate.improve(rows, stretches, _ROUNDS[0])
             race.append(candidate)
 
-    for scatter, ratio in _SCATTER:
-        enter(scatter, ratio, _STARTS)
-    starts = _STARTS[:1] if race[0].evidence > race[1].evidence else _STARTS[1:]
-    if fine and max(race, key=lambda candidate: candidate.evidence).scatter == _SCATTER[0][0]:
-        enter(*_FINE, starts)
     for keep, rounds in ((2, _ROUNDS[1]), (1, _ROUNDS[2])):
         race = sorted(race, key=lambda candidate: -candidate.evidence)[:keep]
         # One that is so far behind would have to gain more than ever to win.

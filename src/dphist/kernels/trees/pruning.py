@@ -1,4 +1,4 @@
-"""Which splits and totals of a measured tree stand out of the noise: arithmetic on released totals."""
+"""Which totals of a measured tree stand out of the noise: arithmetic on released totals."""
 
 from __future__ import annotations
 
@@ -7,35 +7,6 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-
-
-def prune(
-    first: IntArray, last: IntArray, size: FloatArray, best: FloatArray, variance: FloatArray, price: float
-) -> BoolArray:
-    """Which nodes are better left whole, as their splits do not pay.
-
-    A split is kept when the χ² of all contrasts below it (children against a uniform spread) exceeds ``price``
-    a contrast plus what the kept splits further down cost: the dyadic classification tree on released totals.
-    """
-    begins, ends, sizes = first.tolist(), last.tolist(), size.tolist()
-    totals, unsure = best.tolist(), variance.tolist()
-    chi, cost = [0.0] * best.size, [0.0] * best.size
-    whole = np.zeros(best.size, dtype=np.bool_)
-    for i in np.flatnonzero(first >= 0)[::-1].tolist():
-        begin, end, mine = begins[i], ends[i], sizes[i]
-        total = 0.0
-        for value in totals[begin:end]:
-            total += value
-        here, below = 0.0, price * (end - begin - 1)
-        for c in range(begin, end):
-            gap = totals[c] - total * sizes[c] / mine
-            here += chi[c] + gap * gap / unsure[c]
-            below += cost[c]
-        chi[i] = here
-        cost[i] = min(here, below)
-        whole[i] = below >= here
-    return whole
 
 
 def mirror_threshold(scores: FloatArray) -> float:
@@ -57,12 +28,10 @@ def mirror_threshold(scores: FloatArray) -> float:
     return float(abs(q[falls[-1]])) if falls.size else 0.0
 
 
-def level_cuts(
-    parent: IntArray, whole: BoolArray, level: IntArray, best: FloatArray, variance: FloatArray
-) -> FloatArray:
-    """A mirror threshold for the boxes of every level whose parents are split and hold something, handed to them."""
+def level_cuts(parent: IntArray, level: IntArray, best: FloatArray, variance: FloatArray) -> FloatArray:
+    """A mirror threshold for the boxes of every level whose parents hold something, handed to them."""
     cut = np.zeros(best.size)
-    split = ~whole[parent] & (best[parent] > 0.0)
+    split = best[parent] > 0.0
     split[0] = False
     for this in range(1, int(level.max()) + 1):
         mine = level == this

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree
-from dphist.kernels.trees.pruning import level_cuts, prune
+from dphist.kernels.trees.pruning import level_cuts
 from dphist.kernels.trees.shares import best_shares, range_error
 from dphist.mechanisms.trees.growing import Front
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
@@ -49,8 +49,6 @@ class PlannedConstants:
     out_of_noise: float = 3.5
     """Nor is a box split below 3.5 deviations of its own noise: those that are split were picked for being high,
     and the total of many empty ones would come out too high. [+1 ± 2, −2 ± 2]"""
-    contrast_price: float = 0.5
-    """What a contrast must explain to be kept, in variances. [0 ± 1, −1 ± 1]"""
     least_cut: float = 0.7
     """What lies within 0.7 deviations of nothing is nothing, if it has siblings that do not. [−1 ± 1, +2 ± 1]"""
     mostly_empty: float = 3.0
@@ -294,7 +292,7 @@ class PlannedBoxes:
 
 
 def counts_of_boxes(tree: MeasuredTree, level: IntArray) -> FloatArray:
-    """Infer every cell: least squares, without splits and boxes that do not stand out of noise, none below zero.
+    """Infer every cell: least squares, without boxes that do not stand out of noise, none below zero.
 
     Totals are handed from the top down, which keeps large sums unbiased; leaves are spread evenly. The ``level`` of
     each box tells which boxes are alike. What stands out can be told only where there are many records for the noise:
@@ -308,17 +306,16 @@ def counts_of_boxes(tree: MeasuredTree, level: IntArray) -> FloatArray:
 
 
 def _pruned(tree: MeasuredTree, level: IntArray) -> FloatArray:
-    """Counts without splits and boxes that do not stand out of noise."""
+    """Counts without boxes that do not stand out of noise."""
     best, variance = tree.gathered
-    whole = prune(tree.first, tree.last, tree.size, best, variance, CONSTANTS.contrast_price)
-    cuts = level_cuts(tree.parent, whole, level, best, variance)
+    cuts = level_cuts(tree.parent, level, best, variance)
     empty = _empty(tree.parent, best / np.sqrt(variance), cuts)
     if empty.any():
         # As good as known to hold nothing, whatever was measured below.
         tree = replace(
             tree, value=np.where(empty, 0.0, tree.value), variance=np.where(empty, _CERTAIN, tree.variance)
         )
-    return tree.cells(tree.nonnegative(cut=np.maximum(cuts, CONSTANTS.least_cut), whole=whole | empty))
+    return tree.cells(tree.nonnegative(cut=np.maximum(cuts, CONSTANTS.least_cut), whole=empty))
 
 
 def _empty(parent: IntArray, scores: FloatArray, cuts: FloatArray) -> BoolArray:
