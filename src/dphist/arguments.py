@@ -141,8 +141,6 @@ def _fits(value: Any, asked: ast.expr, scope: Mapping[str, Any]) -> bool:
             return _fits(value, left, scope) or _fits(value, right, scope)
         case ast.Constant(value=None):
             return value is None
-        case ast.Constant(value=str(text)):
-            return _fits(value, ast.parse(text, mode="eval").body, scope)
         case ast.Subscript(value=outer, slice=inner):
             return _fits_inside(value, _last(outer), inner, scope)
         case ast.Name() | ast.Attribute():
@@ -203,23 +201,16 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "bool": _class("bool", "bool_"),
     "Number": lambda value: isinstance(value, numbers.Real | Decimal | str),
     "Fraction": lambda value: isinstance(value, numbers.Rational),
-    "Path": lambda value: hasattr(value, "__fspath__"),
-    "PathLike": lambda value: hasattr(value, "__fspath__"),
+    **dict.fromkeys(("Path", "PathLike"), lambda value: hasattr(value, "__fspath__")),
     "Sequence": lambda value: _iterable(value) and hasattr(value, "__len__") and hasattr(value, "__getitem__"),
     "Iterable": _iterable,
-    "list": _class("list"),
     "tuple": _class("tuple", "list"),
     "Mapping": lambda value: isinstance(value, Mapping),
-    "dict": _class("dict"),
-    "range": _class("range"),
     "Callable": callable,
-    "NDArray": _class("ndarray"),
-    "IntArray": _class("ndarray"),
-    "FloatArray": _class("ndarray"),
-    "BoolArray": _class("ndarray"),
+    **dict.fromkeys(("NDArray", "IntArray", "FloatArray", "BoolArray"), _class("ndarray")),
     "Attribute": _class("Ordinal", "Nominal"),
     "Mechanism": lambda value: callable(getattr(value, "estimate", None)) and not inspect.isclass(value),
-    **{name: _class(name) for name in _OURS},
+    **{name: _class(name) for name in ("list", "dict", "range", *_OURS)},
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from dphist.errors import InputError
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.domain.labels import writable
 from dphist.model.domain.scales import Dates, Steps
+from dphist.model.exact import exact, fraction
 from dphist.model.unit import Unit
 
 # A row may move a cell by at most 2^40: millions of rows then stay far below 2^63, on every engine.
@@ -33,16 +34,6 @@ _LARGEST_PRODUCT = 2**62
 _KEYS = ("name", "low", "high", "step", "missing", "per_person", "squares", "clipped", "column")
 
 Amount = int | float | str | Fraction
-
-
-def exact(value: Any, what: str) -> Fraction:
-    """A number as it was written: 0.1 is a tenth, also as a float."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
-        raise InputError(f"{what} must be a number")
-    try:
-        return Fraction(repr(value) if isinstance(value, float) else value)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise InputError(f"{what} must be a finite number") from None
 
 
 @explained
@@ -102,6 +93,8 @@ class Measure:
         for field in ("low", "high", "step", "missing", "per_person"):
             value = getattr(self, field)
             if value is not None or field in ("low", "high", "step"):
+                # A file may hold longer fractions than people write.
+                value = fraction(value) if isinstance(value, str) and "/" in value else value
                 object.__setattr__(self, field, exact(value, f"measure {self.name}: {field}"))
         insist(self.size > 0, "step must be above zero")
         low, high = Fraction(self.low), Fraction(self.high)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,58 +111,49 @@ def check_value(mechanism: Mechanism) -> None:
 
 def check_run(mechanism: Mechanism, case: Case, budget: Number | Budget) -> None:
     """Replay, accounting, reproducibility, shape: everything one data set can show."""
-    where = f"{show(mechanism)} on {case.name}"
+    insist = partial(_insist, f"{show(mechanism)} on {case.name}")
     budget = Budget.of(budget)
     counts = case.histogram.counts.copy()
     estimate, transcript = _run(mechanism, case.histogram, budget, seed=7)
     again, transcript_again = _run(mechanism, case.histogram, budget, seed=7)
 
-    _insist(np.array_equal(case.histogram.counts, counts), where, "must not change its input")
-    _insist(estimate.counts.dtype == np.float64, where, "must estimate in float64")
-    _insist(estimate.counts.size == counts.size, where, "must estimate every cell")
-    _insist(bool(np.isfinite(estimate.counts).all()), where, "must be finite")
-    _insist(
-        np.array_equal(estimate.counts, again.counts), where, "the same entropy must give the same release"
-    )
-    _insist(
-        same_answers(transcript, transcript_again), where, "the same entropy must give the same transcript"
-    )
-    _insist(len(transcript) > 0, where, "must ask something of the data")
+    insist(np.array_equal(case.histogram.counts, counts), "must not change its input")
+    insist(estimate.counts.dtype == np.float64, "must estimate in float64")
+    insist(estimate.counts.size == counts.size, "must estimate every cell")
+    insist(bool(np.isfinite(estimate.counts).all()), "must be finite")
+    insist(np.array_equal(estimate.counts, again.counts), "the same entropy must give the same release")
+    insist(same_answers(transcript, transcript_again), "the same entropy must give the same transcript")
+    insist(len(transcript) > 0, "must ask something of the data")
     spent = transcript.spent()
-    _insist(spent <= budget.amount, where, f"spent {spent} of {budget.amount}")
-    _insist(spent == budget.amount, where, f"leaves budget unspent: {spent} of {budget.amount}")
+    insist(spent <= budget.amount, f"spent {spent} of {budget.amount}")
+    insist(spent == budget.amount, f"leaves budget unspent: {spent} of {budget.amount}")
 
     right, replay = open_replay(case.histogram.domain, budget, Unit(), transcript)
     replayed = mechanism.estimate(right)
     replay.finish()
-    _insist(
-        np.array_equal(replayed.counts, estimate.counts), where, "replay without data must be bit-identical"
-    )
+    insist(np.array_equal(replayed.counts, estimate.counts), "replay without data must be bit-identical")
     try:
         right.split(1)
     except RightUsed:
         pass
     else:
-        raise AssertionError(f"{where}: leaves its right unused")
+        insist(False, "leaves its right unused")
 
     workload = Workload.random(case.histogram.domain, 20, seed=1)
     variance = estimate.errors.variance(workload)
-    _insist(variance.shape == (20,), where, "must give a variance for each question")
+    insist(variance.shape == (20,), "must give a variance for each question")
     # Not a number says that a question was not measured, and has bounds at most; anything else must be a variance.
     measured = ~np.isnan(variance)
-    _insist(
-        bool((np.isfinite(variance) & (variance >= 0))[measured].all()), where, "variances must make sense"
-    )
+    insist(bool((np.isfinite(variance) & (variance >= 0))[measured].all()), "variances must make sense")
     answers = np.asarray(
         workload.answer(estimate.counts.reshape(case.histogram.domain.shape)), dtype=np.float64
     )
     found = estimate.errors.interval(workload, answers, 0.95)
-    _insist(
+    insist(
         bool((found.low <= found.high)[measured].all()) and not bool((found.low > found.high).any()),
-        where,
         "must give an interval for every question that was measured",
     )
-    _insist(bool(estimate.errors.words.short), where, "must say how its intervals are obtained")
+    insist(bool(estimate.errors.words.short), "must say how its intervals are obtained")
 
 
 def check_convergence(mechanism: Mechanism, case: Case, budget: Budget) -> None:
@@ -170,9 +162,8 @@ def check_convergence(mechanism: Mechanism, case: Case, budget: Budget) -> None:
     error = np.abs(estimate.counts.reshape(case.histogram.counts.shape) - case.histogram.counts).max()
     # Relative to the largest count: reconstruction in floating point rounds.
     allowed = 0.01 + 1e-9 * float(case.histogram.counts.max(initial=0))
-    _insist(
-        bool(error <= allowed), f"{show(mechanism)} on {case.name}", "must converge to the counts as ε grows"
-    )
+    where = f"{show(mechanism)} on {case.name}"
+    _insist(where, bool(error <= allowed), "must converge to the counts as ε grows")
 
 
 def check_coverage(mechanism: Mechanism, case: Case, budget: Budget) -> None:
@@ -199,8 +190,8 @@ def check_coverage(mechanism: Mechanism, case: Case, budget: Budget) -> None:
     for guaranteed, times in missed.items():
         kind = "guaranteed" if guaranteed else "exact"
         _insist(
-            int(times.max()) < _TOO_MANY_MISSES,
             f"{show(mechanism)} on {case.name}",
+            int(times.max()) < _TOO_MANY_MISSES,
             f"its intervals are said to be {kind} at 95 %, and one missed in {times.max()} of {_RELEASES} releases",
         )
 
@@ -222,6 +213,6 @@ def _run(
     return mechanism.estimate(right), transcript
 
 
-def _insist(holds: bool, where: str, what: str) -> None:
+def _insist(where: str, holds: bool, what: str) -> None:
     if not holds:
         raise AssertionError(f"{where}: {what}")
