@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dphist.kernels.buckets.cheapest import prefix_squares, starts_of
-from dphist.kernels.buckets.lengthwise import lengthwise_grouping, sorted_grouping
+from dphist.kernels.buckets.lengthwise import lengthwise_grouping
 from dphist.kernels.compile import load
 
 # The price of a total and of a value, and the noise: as S₂ and AHP have them, and extremes.
@@ -55,20 +55,10 @@ def test_they_find_the_cheapest_buckets(n, total, value, noise):
         assert lengthwise_grouping(x, total, value).tolist() == weigh_all(x, total, value)[0], which
         x = -np.sort(-x)
         assert lengthwise_grouping(x, total, value).tolist() == weigh_all(x, total, value)[0], which
-        assert sorted_grouping(x, total, value).tolist() == weigh_all(x, total, value)[0], which
-
-
-def test_long_lines_agree_where_both_searches_serve():
-    """Sorted values may be searched either way; equal to rounding, so the cost is compared."""
-    rng = np.random.default_rng(4)
-    x = -np.sort(-np.rint(rng.gamma(0.3, 200, 4000) + rng.laplace(0, 1.54, 4000)))
-    starts = sorted_grouping(x, 16.4, 4.7)
-    assert starts.tolist() == lengthwise_grouping(x, 16.4, 4.7).tolist()
-    assert 20 < len(starts) < 2000
 
 
 def test_a_flat_line_is_one_bucket_and_a_step_is_found():
     assert lengthwise_grouping(np.full(5000, 7.0), 2.0, 9.0).tolist() == [0]
     x = np.repeat([3.0, 90.0], [2500, 2500])
     assert lengthwise_grouping(x, 2.0, 9.0).tolist() == [0, 2500]
-    assert sorted_grouping(x[::-1].copy(), 2.0, 9.0).tolist() == [0, 2500]
+    assert lengthwise_grouping(x[::-1].copy(), 2.0, 9.0).tolist() == [0, 2500]

@@ -138,7 +138,7 @@ class DPCube:
             # Scales, not variances: both vanish together as ε grows, and their ratio does not.
             pull = 1.0 / (sizes + (float(leaves.scale) / float(cells.scale)) ** 2)
         gaps = pull * (totals - part_sums(flat, tree.labels, sizes.size))
-        counts = kdtree.lift(flat, tree.labels, gaps).reshape(noisy.shape)
+        counts = (flat + gaps[tree.labels]).reshape(noisy.shape)
         if self.estimator != "nonnegative":
             return Estimate(counts, LeafNoise(tree, pull, float(cells.scale), *known, _APPROXIMATE))
         method = _APPROXIMATE + "; standing on the estimate before negative counts were removed"

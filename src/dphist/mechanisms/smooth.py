@@ -19,7 +19,7 @@ from dphist.kernels.buckets.cheapest import (
     tree_grouping,
 )
 from dphist.kernels.buckets.deviations import LARGEST_SUM, power_deviations, rank
-from dphist.kernels.buckets.lengthwise import lengthwise_grouping, sorted_grouping
+from dphist.kernels.buckets.lengthwise import lengthwise_grouping
 from dphist.kernels.compile import only_read
 from dphist.mechanisms.options import checked
 from dphist.model.exact import exact
@@ -104,8 +104,8 @@ class Smooth:
             return np.sort(lows[tree_grouping(parent, costs) == 1])
         total = 2.0 * float(scales[0]) ** 2
         if self.sizes == "all":
-            search = sorted_grouping if bool((x[1:] <= x[:-1]).all()) else lengthwise_grouping
-            return search(x, total, variance)
+            starts: IntArray = lengthwise_grouping(x, total, variance)
+            return starts
         m = np.maximum(np.arange(n + 1), 1)
         return squared_power_grouping(x, total / m - variance * (m - 1))
 

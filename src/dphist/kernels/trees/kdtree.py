@@ -276,15 +276,6 @@ def settle(
 
 
 @kernel
-def lift(cells: IntArray, labels: IntArray, gaps: FloatArray) -> FloatArray:
-    """Give every cell its own value plus the correction of its leaf."""
-    out = np.empty(cells.size)
-    for i in range(cells.size):
-        out[i] = cells[i] + gaps[labels[i]]
-    return out
-
-
-@kernel
 def leaf_spread(
     left: IntArray,
     parent: IntArray,
