@@ -223,11 +223,11 @@ def test_ranges_go_a_quarter_beyond_what_was_seen():
 
 
 def test_runs_end_when_their_mean_is_known():
-    assert not populations.told_well([1.0, 1.0, 1.0])
-    assert populations.told_well([1.0, 1.1, 0.9, 1.0])
+    assert not populations.well_known([1.0, 1.0, 1.0])
+    assert populations.well_known([1.0, 1.1, 0.9, 1.0])
     # Squares of 1 and 2 in turn are known within a fifth after four runs, within a tenth after sixteen.
-    assert not populations.told_well([1.0, 1.4] * 2)
-    assert populations.told_well([1.0, 1.4] * 8)
+    assert not populations.well_known([1.0, 1.4] * 2)
+    assert populations.well_known([1.0, 1.4] * 8)
 
 
 def test_the_planner_knows_what_auto_chooses():

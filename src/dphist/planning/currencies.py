@@ -62,7 +62,7 @@ def currencies(
 ) -> list[Quote]:
     """Forecast each mechanism under pure ε, under (ε, δ) and under ρ.
 
-    These are three promises, not one: pure ε is the strongest. The ρ is, unless told, what a pure ε costs in a ledger
+    These are three promises, not one: pure ε is the strongest. By default the ρ is what a pure ε costs in a ledger
     that counts ρ, ε·tanh(ε/2); (ε, δ) buys a much smaller one.
 
     Args:
@@ -75,7 +75,7 @@ def currencies(
         records: A public guess at how many records there are.
         unit: Who is protected.
         measures: What will be added up beside the counts, which then have a share of the budget alone.
-        runs: How often a mechanism is run on each made-up population; by the number of cells unless told.
+        runs: How often a mechanism is run on each made-up population; by the number of cells by default.
 
     Returns:
         A quote for each of the three budgets.

@@ -37,7 +37,7 @@ from dphist.model.measure import Measure, Sums
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.nuclear import limit
-from dphist.planning.populations import LIMIT, POPULATIONS, questions, root_mean_square, told_well, typical
+from dphist.planning.populations import LIMIT, POPULATIONS, questions, root_mean_square, typical, well_known
 from dphist.planning.searching import least_amount
 from dphist.planning.wide import wide_cases, wide_error
 from dphist.private.facts import facts_of
@@ -172,9 +172,9 @@ def plan(
         records: A public guess at how many records there are.
         error: An error to find the ε (or ρ) for.
         unit: Who is protected.
-        announced: Whether the mechanism is told what will be asked; `auto` measures something else if nobody says so.
+        announced: Whether the mechanism knows what will be asked; `auto` measures something else if nobody says so.
         measures: What will be added up beside the counts, which then have a share of the budget alone.
-        runs: How often a mechanism is run on each made-up population; by the number of cells unless told.
+        runs: How often a mechanism is run on each made-up population; by the number of cells by default.
 
     Returns:
         A forecast for each mechanism, best first; those without one last.
@@ -190,8 +190,8 @@ def plan(
         raise InputError("records must not be negative")
     if error is not None and not error > 0:
         raise InputError("error must be above zero")
-    told, asked = questions(domain, workload)
-    hint = told if announced else None
+    whole, asked = questions(domain, workload)
+    hint = whole if announced else None
     protected = unit or Unit()
     forecasts, limits = [], dict[Fraction, float | None]()
     for given in mechanisms:
@@ -206,7 +206,7 @@ def plan(
         except DphistError as refusal:
             found = Forecast("", None, None, str(refusal))
         if share not in limits:
-            limits[share] = limit(told, spend.part(share) if measures else spend, unit=protected)
+            limits[share] = limit(whole, spend.part(share) if measures else spend, unit=protected)
         if found.epsilon_needed is not None:
             # What the counts need is their share of it.
             found = replace(found, epsilon_needed=found.epsilon_needed / float(share))
@@ -242,8 +242,8 @@ def release_forecasts(
     Example:
         >>> import dphist
         >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-        >>> told = dphist.planning.release_forecasts(domain, 1, measures=[dphist.Measure("cost", 0, 100)])
-        >>> told["sums of cost, cells"].shown
+        >>> found = dphist.planning.release_forecasts(domain, 1, measures=[dphist.Measure("cost", 0, 100)])
+        >>> found["sums of cost, cells"].shown
         '211'
     """
     asked = None if workload is None else Workload.parse(domain, workload)
@@ -254,7 +254,7 @@ def release_forecasts(
         kinds = {"tables of two attributes": "marginals:2"}
     if asked is not None:
         kinds = {"what will be asked": asked}
-    # Whoever hears nothing of a domain that nobody can write out publishes all tables of two attributes.
+    # Where nothing is announced of a domain that nobody can write out all tables of two attributes are published.
     announced = asked is not None or wide
     found: dict[str, Forecast] = {}
     for name, each in kinds.items():
@@ -444,6 +444,6 @@ class _Study:
                 # As a release would answer: not always with the sum of the published cells.
                 answers = estimate.errors.answer(self.asked, np.asarray(summed, dtype=np.float64))
                 found[name].append(math.sqrt(float(np.mean((answers - truth) ** 2))))
-                if self.runs is None and told_well(found[name]):
+                if self.runs is None and well_known(found[name]):
                     break
         return found, " or ".join(said)

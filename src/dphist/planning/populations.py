@@ -176,7 +176,7 @@ def questions(domain: Domain, name: str | Mapping[str, Any] | Workload) -> tuple
     return asked, asked.spread(most)
 
 
-def told_well(errors: Sequence[float]) -> bool:
+def well_known(errors: Sequence[float]) -> bool:
     """Whether more runs would move their mean square by little."""
     squares = np.square(errors)
     return len(errors) >= _ENOUGH and bool(

@@ -162,7 +162,7 @@ def rehearse(
         unit: Who is protected, as for `publish`.
         epsilon: What the forecasts of error are for.
         delta: Where keys are discovered: the chance that their threshold is for.
-        workload: What will be asked; cells, ranges and tables of one attribute unless told.
+        workload: What will be asked; cells, ranges and tables of one attribute by default.
         records: A public guess at the number of records, for forecasts. It is not taken from the records.
         measures: What will be added up: rows without a value are not counted either.
 
@@ -267,19 +267,17 @@ def _attribute(found: Unmatched, attribute: Attribute, name: str) -> AttributeRe
     )
 
 
-def _lines(told: Rehearsal) -> list[str]:
+def _lines(facts: Rehearsal) -> list[str]:
     lines = [PRIVATE, ""]
-    lines.append(
-        f"rows       {told.rows:,}, of which {told.dropped:,} ({told.dropped / max(told.rows, 1):.1%}) would not be "
-        "counted"
-    )
-    if told.elsewhere:
-        lines.append(f"           {counted(told.elsewhere, 'row')} in a cell for everything else")
-    if told.share > ALLOWED:
-        share = math.ceil(100 * told.share) / 100
+    part = facts.dropped / max(facts.rows, 1)
+    lines.append(f"rows       {facts.rows:,}, of which {facts.dropped:,} ({part:.1%}) would not be counted")
+    if facts.elsewhere:
+        lines.append(f"           {counted(facts.elsewhere, 'row')} in a cell for everything else")
+    if facts.share > ALLOWED:
+        share = math.ceil(100 * facts.share) / 100
         lines.append(f"           publish stops before it pays, unless it is told --allow-dropped {share:g}")
     for lost, why in zip(
-        told.unreadable,
+        facts.unreadable,
         (
             "not UTF-8, and left out: is the file Latin-1? iconv -f latin1 -t utf-8 converts it",
             "without the fields of the others, and left out",
@@ -288,7 +286,7 @@ def _lines(told: Rehearsal) -> list[str]:
     ):
         if lost:
             lines.append(f"           {counted(lost, 'line')} {why}")
-    for each in told.attributes:
+    for each in facts.attributes:
         one = each.missed == 1
         fate = f"go{'es' * one} to its cell for everything else"
         if not each.other:
@@ -309,25 +307,25 @@ def _lines(told: Rehearsal) -> list[str]:
                 f"    {counted(each.zoned, 'row')} with an offset from UTC, by the day in {each.zone}"
                 + '; zone = "Europe/Berlin" in the schema takes another' * (each.zone == UTC)
             )
-    if told.keys is not None:
-        lines += _shown(told.keys)
-    if told.unit.id is not None:
-        lines += _people(told)
-    needed, free = told.memory
-    of_each = " for each key" if told.keys is not None else ""
+    if facts.keys is not None:
+        lines += _shown(facts.keys)
+    if facts.unit.id is not None:
+        lines += _people(facts)
+    needed, free = facts.memory
+    of_each = " for each key" if facts.keys is not None else ""
     lines.append(
-        f"cells      {told.cells:,}{of_each}; publishing takes up to {_bytes(needed)}, {_bytes(free)} are free"
+        f"cells      {facts.cells:,}{of_each}; publishing takes up to {_bytes(needed)}, {_bytes(free)} are free"
         if needed < 2**60
-        else f"cells      {told.cells:.3g}: nobody can write them out; tables of few attributes are published"
+        else f"cells      {facts.cells:.3g}: nobody can write them out; tables of few attributes are published"
     )
-    for name, forecast in told.forecasts.items():
+    for name, forecast in facts.forecasts.items():
         lines.append(
-            f"error      {name}: {forecast.said} at epsilon {told.epsilon} (forecast; no record was used)"
+            f"error      {name}: {forecast.said} at epsilon {facts.epsilon} (forecast; no record was used)"
         )
-    for said in dict.fromkeys(each.intervals for each in told.forecasts.values() if each.intervals):
+    for said in dict.fromkeys(each.intervals for each in facts.forecasts.values() if each.intervals):
         lines.append(f"intervals  {said}")
     lines.append(
-        f"time       reading took {told.seconds:.1f} s; publishing reads once more. Nothing was spent."
+        f"time       reading took {facts.seconds:.1f} s; publishing reads once more. Nothing was spent."
     )
     return lines
 
@@ -344,25 +342,25 @@ def _shown(keys: KeysRehearsal) -> list[str]:
     ]
 
 
-def _people(told: Rehearsal) -> list[str]:
-    people = sum(told.people.values())
+def _people(facts: Rehearsal) -> list[str]:
+    people = sum(facts.people.values())
     if not people:
-        return [f"people     no row has a {told.unit.id}"]
-    limit = told.unit.rows
-    over = sum(n for rows, n in told.people.items() if rows > limit)
-    most = max(told.people)
+        return [f"people     no row has a {facts.unit.id}"]
+    limit = facts.unit.rows
+    over = sum(n for rows, n in facts.people.items() if rows > limit)
+    most = max(facts.people)
     middle, seen = most, 0
-    for rows, n in told.people.items():
+    for rows, n in facts.people.items():
         seen += n
         if 2 * seen >= people:
             middle = rows
             break
     lines = [
         f"people     {people:,}; half have {middle:,} rows or fewer, one has {most:,}",
-        f"           with more than the {limit:,} that are counted: {over:,}; rows left out for it: {told.beyond:,}",
+        f"           with more than the {limit:,} that are counted: {over:,}; rows left out for it: {facts.beyond:,}",
     ]
-    if told.nobody:
-        lines.append(f"           rows without a {told.unit.id}, left out: {told.nobody:,}")
+    if facts.nobody:
+        lines.append(f"           rows without a {facts.unit.id}, left out: {facts.nobody:,}")
     return lines
 
 

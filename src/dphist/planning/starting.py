@@ -58,7 +58,7 @@ class Start:
         unit: Who is protected.
         workload: What people will look up; where it is empty, ranges of one attribute or tables of two.
         epsilon: What the release may spend.
-        total: What may ever be spent on these people; the release's ε unless told.
+        total: What may ever be spent on these people; the release's ε by default.
         dataset: The budget's name.
         folder: Where schema, ledger, release and report go.
 
@@ -90,7 +90,7 @@ class Start:
 
     @cached_property
     def asked(self) -> str:
-        """What people will look up: ranges of one attribute, tables of two where there are more, unless told."""
+        """What people will look up: ranges of one attribute, tables of two where there are more by default."""
         proposed = "ranges" if len(self.domain.attributes) == 1 else "marginals:2"
         return self.workload.strip() or proposed
 

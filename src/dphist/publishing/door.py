@@ -91,18 +91,18 @@ def publish(
         rho: The loss in the other currency, the ρ of zero-concentrated differential privacy: instead of ``epsilon``.
         delta: The δ that goes with ``epsilon``; the pair buys the largest ρ that implies it. Where no ledger counts ρ,
             ``auto`` keeps it by pure ε instead if that has the smaller forecast; the guarantee says which.
-        unit: Who is protected; one row, added or removed, unless told. A `Unit`, or what `Unit.parse` reads:
+        unit: Who is protected; one row, added or removed by default. A `Unit`, or what `Unit.parse` reads:
             ``"rows=5, id=user"``.
         workload: What will be asked, where that is known: the mechanism serves it best. A `Workload`, or what
             `Workload.parse` reads: ``"cells"``, ``"prefixes"``, ``"ranges"``, ``"marginals:2"`` and the like.
         partition_by: Public attributes; the mechanism runs for each of their values.
         measures: Numeric columns to be added up in every cell beside the counts, each between public bounds.
-        shares: What the counts (``count``) and each measure get of the budget; two fifths and three unless told.
+        shares: What the counts (``count``) and each measure get of the budget; two fifths and three by default.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
         about: What readers of the file should know, in your words: texts by name, as `dphist.release.About` has them,
-            such as ``licence``. The ledger keeps ``purpose``, too; ``created`` is today unless told.
-        workers: How many processes run parts; every core unless told.
+            such as ``licence``. The ledger keeps ``purpose``, too; ``created`` is today by default.
+        workers: How many processes run parts; every core by default.
         allow_dropped: Which share of the rows may be left out, for want of a cell or as more than the unit keeps of a
             person, or lie in a cell for everything else. Where there are more, or no rows at all, `DroppedRows` stops
             before anything is paid: a fact about the records that only their holder may see.
@@ -166,7 +166,7 @@ def publish(
                 "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
             )
         recipe = ByPart(by=by, inner=recipe)
-    told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
+    said = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     added = check_measures(measures, protected, domain)
     if shares is not None and not added:
         raise InputError("shares: they divide the budget between counts and measures; name measures too")
@@ -176,7 +176,7 @@ def publish(
 
         # The ledger is charged what is spent, so the choice is made before it is asked.
         budget = settle(recipe, budget, cells, protected, asked, Fraction(1, 1 + len(added)))
-    purpose = " ".join(told.purpose.split()) or show(recipe)
+    purpose = " ".join(said.purpose.split()) or show(recipe)
     share = allowed_share(allow_dropped)
     if not unattended:
         remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
@@ -194,8 +194,8 @@ def publish(
 
             return publish_measured(
                 _release, source, domain, budget, recipe, protected, asked, added, shares, payer
-            ).with_about(told)
-        return _publish(source, domain, budget, recipe, protected, asked, workers, payer).with_about(told)
+            ).with_about(said)
+        return _publish(source, domain, budget, recipe, protected, asked, workers, payer).with_about(said)
 
 
 def _publish(

@@ -43,7 +43,7 @@ from dphist.sources.count import count_and_sum
 
 IntArray = NDArray[np.int64]
 
-# What the counts get of the budget unless told; the rest is for the sums. Means are best served by a little more than
+# What the counts get of the budget by default; the rest is for the sums. Means are best served by a little more than
 # half for the sum: its reach is half of the width, while a mean is a quarter of the width from the middle, if it lies
 # anywhere between the bounds.
 _COUNTS = Fraction(2, 5)
@@ -199,8 +199,8 @@ def choose(
             logs.append(math.log(variance) if variance > 0 else math.inf)
         found.append((sum(logs) / len(logs), mechanism))
     best = min(found, key=lambda each: each[0] if not math.isnan(each[0]) else math.inf)
-    told = "of what was announced" if workload is not None else "of tables, ranges and cells alike"
-    return best[1], f"the least forecast error {told} among {', '.join(show(m) for m in listed)}"
+    asked_for = "of what was announced" if workload is not None else "of tables, ranges and cells alike"
+    return best[1], f"the least forecast error {asked_for} among {', '.join(show(m) for m in listed)}"
 
 
 def _everyday(domain: Domain) -> list[Workload]:

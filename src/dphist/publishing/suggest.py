@@ -136,7 +136,7 @@ def suggest(
         epsilon: What all of it may cost; there is no default. A budget that protects others, of which this takes more
             than it spends, is charged that amount and no more: less is then spent.
         unit: Who is protected; with an id rows per person are learned, too, and at most ``rows`` rows of each person
-            (one unless told) are looked at for the bounds.
+            (one by default) are looked at for the bounds.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
         noise: For tests.

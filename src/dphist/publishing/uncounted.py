@@ -94,9 +94,9 @@ def publish_uncounted(
         raise SourceError(
             "source: this engine does not tell how many rows it holds; give a file, a data frame or a database table"
         )
-    told = Histogram(ROWS, np.array([seen.tally.dropped], dtype=np.int64))
+    dropped = Histogram(ROWS, np.array([seen.tally.dropped], dtype=np.int64))
     return publish(
-        told, epsilon=epsilon, rho=rho, delta=delta, mechanism="laplace" if rho is delta is None else "gaussian",
+        dropped, epsilon=epsilon, rho=rho, delta=delta, mechanism="laplace" if rho is delta is None else "gaussian",
         unit=protected, ledger=ledger, dataset=dataset, unattended=unattended,
         about={"purpose": "rows that have no cell in the release beside it"},
     )  # fmt: skip

@@ -1,5 +1,5 @@
-"""Choosing for `auto`: forecasts of errors, a first look at a cube, and the currency that pays less.
+"""Choosing for `auto`: forecasts of errors, pilot queries, and the currency that pays less.
 
-Begin with `rule`. It reads public facts and, where these do not decide, a look that was paid for (`glimpse`), and names
-a mechanism; `auto` runs it. `sums` says who could measure sums of values, for the door.
+Begin with `rule`. It reads public facts and, where these do not decide, a pilot query that was paid for (`pilot`), and
+names a mechanism; `auto` runs it. `sums` says who could measure sums of values, for the door.
 """

@@ -102,8 +102,8 @@ def forecast(
 
 def _wide(law: NoiseLaw, domain: Domain, workload: Workload | None) -> float:
     """The same for tables of very many attributes: those that were announced, or all of two."""
-    told = () if workload is None else workload.parts or ((1.0, workload),)
-    kinds = [(weight, part.tables) for weight, part in told if part.tables]
+    parts = () if workload is None else workload.parts or ((1.0, workload),)
+    kinds = [(weight, part.tables) for weight, part in parts if part.tables]
     axes = range(len(domain.shape))
     kinds = kinds or [(1.0, tuple(combinations(axes, min(2, len(axes)))))]
     wanted = wanted_tables(domain.shape, [table for _, tables in kinds for table in tables])

@@ -62,7 +62,7 @@ def independent_product(
         other: What the other way is expected to be off by.
         known: What the tables of the other way know, if it is tables, which are moved towards smaller ones.
         seen: What pilot queries showed.
-        announced: The tables whose pairs count, if tables were announced; all pairs unless told.
+        announced: The tables whose pairs count, if tables were announced; all pairs by default.
 
     Returns:
         The product; None where the other way is better, or records were not counted.

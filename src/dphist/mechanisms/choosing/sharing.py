@@ -67,7 +67,7 @@ class Sharing:
     def best(self, orders: Sequence[int], *, alone: bool = True) -> FloatArray:
         """Shares are scaled by a power of their gain until all gain alike; starts favour tables of every order.
 
-        The last table may have it all, unless told otherwise.
+        The last table may have it all by default.
         """
         order = np.array(orders)
         favoured = order == np.unique(order)[:, None]

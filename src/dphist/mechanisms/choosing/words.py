@@ -69,9 +69,9 @@ def beside(
         'tables are forecast to be off by 26% less, but such forecasts are too hopeful'
     """
     alike = [name for name, other in others if max(off, other) <= _ALIKE * min(off, other)]
-    told = [f"{' and '.join(alike)} would be about as good"] if alike else []
-    told += [f"{name} {_than(off, other, though)}" for name, other in others if name not in alike]
-    return "; ".join(told) + of_about(records)
+    said = [f"{' and '.join(alike)} would be about as good"] if alike else []
+    said += [f"{name} {_than(off, other, though)}" for name, other in others if name not in alike]
+    return "; ".join(said) + of_about(records)
 
 
 def _than(off: float, other: float, though: str) -> str:
