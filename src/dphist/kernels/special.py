@@ -55,35 +55,6 @@ def _log_normal(x: float) -> float:
     return -0.5 * square - LOG_ROOT_TWO_PI - math.log(-x) + math.log1p(rest)
 
 
-def chi_square_tail(degrees: int, square: float) -> float:
-    """How often χ² of ``degrees`` degrees of freedom exceeds ``square``."""
-    a, x = 0.5 * degrees, 0.5 * square
-    if a <= 0.0 or x <= 0.0:
-        return 1.0
-    front = math.exp(a * math.log(x) - x - math.lgamma(a))
-    if x < a + 1.0:
-        term = total = 1.0 / a
-        n = a
-        while term > 1e-17 * total:
-            n += 1.0
-            term *= x / n
-            total += term
-        return max(0.0, 1.0 - front * total)
-    # The continued fraction of the upper incomplete gamma function, by Lentz's method.
-    b = x + 1.0 - a
-    c, d = 1e300, 1.0 / b
-    h = d
-    for i in range(1, 10_000):
-        an = -i * (i - a)
-        b += 2.0
-        d = 1.0 / (an * d + b)
-        c = b + an / c
-        h *= c * d
-        if abs(c * d - 1.0) < 1e-16:
-            break
-    return front * h
-
-
 @lru_cache(maxsize=1)
 def _nodes() -> tuple[FloatArray, FloatArray]:
     """Gauss and Legendre's places and weights on 0 … 1, exact for polynomials of degree 15."""

@@ -47,9 +47,9 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from dphist.audit.neighbours import Pair
-from dphist.kernels.special import chi_square_tail
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.budget import Budget
 from dphist.model.exact import Number
@@ -265,5 +265,5 @@ def _unlikely(seen: Counter[Partition], chances: Chances) -> float:
     square = sum((found - many) ** 2 / many for found, many in pairs)
     # The law itself was counted, over so many draws.
     square /= 1.0 + runs / chances.draws
-    chance = chi_square_tail(len(pairs) - 1, square)
+    chance = float(chdtrc(len(pairs) - 1, square))
     return min(-NormalDist().inv_cdf(min(max(chance, 1e-300), 1.0 - 1e-16)), 37.0)

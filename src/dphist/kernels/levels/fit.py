@@ -108,7 +108,6 @@ class Denoised:
     mean: FloatArray
     within: FloatArray
     between: FloatArray
-    scatter: float
     stay: float
 
 
@@ -164,7 +163,7 @@ def _apply(model: _Candidate, values: IntArray, rate: float, normal: float) -> D
         first, second = moments(distinct, model.grid, model.scatter, rate, table, normal)
         parts.append(infer(*_packed(table), rows, model.jump, *model.moves, first, second))
     mean, within, between = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Denoised(mean, within, between, model.scatter, model.stay)
+    return Denoised(mean, within, between, model.stay)
 
 
 def _packed(table: FloatArray) -> tuple[FloatArray, IntArray]:
