@@ -1,6 +1,5 @@
 """AdaptiveTree: conformance, what it measures, what it spends, accuracy with fixed noise, intervals, audit."""
 
-import itertools
 from fractions import Fraction
 from typing import Literal
 
@@ -9,15 +8,11 @@ import pytest
 from attacking import stands
 
 from dphist.audit.neighbours import Pair
-from dphist.inference.guaranteed import PredictableTree
-from dphist.inference.predictive import PredictiveErrors
-from dphist.inference.predictive.learning import learned_of_tree
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace, Uniform
-from dphist.mechanisms.trees.growing import Front, grow, pool_units
-from dphist.mechanisms.trees.layout import group_labels, lay_out, line_levels
+from dphist.mechanisms.trees.growing import grow, pool_units
+from dphist.mechanisms.trees.layout import group_labels, lay_out
 from dphist.mechanisms.trees.shares import mean_variance, searched
-from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -32,53 +27,6 @@ from dphist_bench.zoo.mutants import Mutant
 
 def _prefix_error(estimate, counts):
     return np.sqrt(np.mean(np.cumsum(estimate - counts) ** 2))
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 8, 9, 16, 100, 1000, 4096, 4097, 65_536])
-def test_blocks_are_nested_and_end_with_cells(size):
-    sides = line_levels(size)
-    assert sides[-1] == 1
-    assert all(a % b == 0 and a > b for a, b in itertools.pairwise(sides))
-
-
-def _levels_proven(counts):
-    errors = AdaptiveTree().estimate(open_counts(counts, 1, seed=1)).errors
-    assert isinstance(errors, PredictiveErrors)
-    theorem = errors.measured.theorem
-    assert isinstance(theorem, PredictableTree)
-    return theorem.levels
-
-
-def test_full_lines_are_measured_in_the_blocks_of_least_noise():
-    counts = np.arange(256) % 5 * 60
-    tree, layout = AdaptiveTree().grow(open_counts(counts, 1, seed=1))
-    sides, shares = searched(256, "all_ranges")
-    assert layout.full
-    assert layout.shares == shares
-    assert [np.bincount(level).max() for level in layout.blocks] == [side for (side,) in sides] == [16, 1]
-    assert (tree.size[tree.leaf] == 1.0).all(), "every cell is measured, empty ones among full ones too"
-    # Cells have the noise of their share of what the total left.
-    left = 255 / 256
-    assert tree.variance[-1] == pytest.approx(2 / (left * float(shares[-1])) ** 2, rel=0.1)
-    assert _levels_proven(counts) == 1
-
-
-def test_a_few_tall_cells_make_no_line_full():
-    counts = np.zeros(1024, dtype=np.int64)
-    counts[:100] = 10**6
-    assert not lay_out(open_counts(counts, 1, seed=1), 7, 6)[1].full
-    # With next to no budget nothing is asked: no cell could be as full.
-    right = open_counts(counts, Fraction(1, 10**19), seed=1)
-    assert lay_out(right, 7, 6)[0] is right
-
-
-def test_a_line_that_is_full_under_rho_is_halved_all_the_way():
-    counts = np.repeat([100, 100, 100, 0], 16)
-    tree, layout = AdaptiveTree().grow(open_counts(counts, Budget.of(rho="1/2"), seed=1))
-    assert [np.bincount(level).max() for level in layout.blocks] == [64, 32, 16, 8, 4, 2, 1]
-    assert sum(layout.shares) == 1
-    assert (tree.size[tree.leaf[:48]] == 1.0).all(), "two halves that look even say nothing of what they hold"
-    assert (tree.size[tree.leaf[48:]] >= 8.0).all(), "what looks empty is not split"
 
 
 def test_ranges_of_full_lines_are_off_by_what_the_best_tree_is():
@@ -101,24 +49,6 @@ def test_ranges_of_full_lines_are_off_by_what_the_best_tree_is():
 def _best(size):
     sides, shares = searched(size, "all_ranges")
     return sides, "all_ranges", np.array([float(share) for share in shares])
-
-
-@pytest.mark.parametrize("shape", [(8, 8), (5, 7), (3, 4, 6), (1, 9)])
-def test_boxes_are_numbered_by_their_parents(shape):
-    sides = [(16,) * len(shape), (4,) * len(shape), (2,) * len(shape), (1,) * len(shape)]
-    front = Front.whole(open_counts(np.zeros(shape, dtype=np.int64), 1))
-    for level in range(1, 4):
-        above = front.box
-        front = front.grid(sides[level - 1], sides[level], level)
-        order = np.argsort(front.box, kind="stable")
-        assert (np.diff(above[order]) >= 0).all(), (
-            "siblings stand side by side, in the order of their parents"
-        )
-        assert np.array_equal(front.family[front.box], above)
-        for box in range(len(front)):
-            places = np.stack(np.unravel_index(np.flatnonzero(front.box == box), shape), axis=1)
-            assert (places.min(axis=0) == front.low[box]).all()
-            assert (places.max(axis=0) + 1 == front.high[box]).all()
 
 
 def test_a_hierarchy_is_the_tree():
@@ -169,14 +99,6 @@ def test_every_cell_pays_exactly_the_budget():
             assert tree.low[children].min() == tree.low[node]
             assert tree.high[children].max() == tree.high[node]
             assert not tree.pool[node] or (tree.first[children] == -1).all()
-
-
-def test_with_no_end_of_budget_the_totals_are_exact():
-    counts = np.arange(100) % 13 * 1000
-    tree = AdaptiveTree().grow(open_counts(counts, 10**7, seed=3))[0]
-    exact = np.bincount(tree.leaf, counts, minlength=tree.size.size)
-    leaves = tree.leaves[~tree.pool[tree.parent[tree.leaves]]]
-    assert np.allclose(tree.value[leaves], exact[leaves], atol=1e-3)
 
 
 def test_prefixes_beat_both_extremes():
@@ -252,16 +174,6 @@ def test_averaged_counts_read_the_same_measurements_and_are_no_worse():
     rights = [open_counts(counts, "0.1", seed=1) for _ in range(2)]
     trees = [AdaptiveTree(estimator=name).grow(right)[0] for name, right in zip(errors, rights, strict=True)]
     assert (trees[0].value == trees[1].value).all()
-
-
-def test_the_laws_cells_add_up_to_its_means_of_ranges():
-    tree = AdaptiveTree().grow(open_counts(np.repeat([3, 90, 0, 7], 150), "0.1", seed=4))[0]
-    law = learned_of_tree(tree).law
-    low = np.array([[0], [13], [250], [599]])
-    high = np.array([[600], [490], [251], [600]])
-    means = law.ask(low, high).mean
-    sums = np.concatenate([[0.0], np.cumsum(law.counts)])
-    assert np.allclose(means, sums[high[:, 0]] - sums[low[:, 0]], rtol=1e-9, atol=1e-6)
 
 
 @pytest.mark.audit

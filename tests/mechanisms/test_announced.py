@@ -5,23 +5,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import pytest
 
 import dphist
-from dphist.inference.tables.residuals import Measured, TableResiduals
-from dphist.inference.tables.shrinking import shrink_downward
-from dphist.mechanisms import Auto, Marginals, Residuals
+from dphist.mechanisms import Auto, Marginals
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.independence import independent_product, pairs_of
 from dphist.mechanisms.choosing.pilot import TOTAL, PilotAnswer
 from dphist.model.budget import Budget
 from dphist.model.law import NoiseLaw
-from dphist.testing import open_counts, run
+from dphist.testing import run
 
 SHAPE = (6, 4, 3, 2, 2)
 DOMAIN = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(SHAPE)])
-MANY = (3, 3, 3, 3, 2, 2, 2, 2, 2, 2)
 PAIRS_ASKED = dphist.Workload.marginals(DOMAIN, 2)
 
 
@@ -75,13 +71,6 @@ def test_many_records_that_depend_on_each_other_are_measured():
     release.verify()
 
 
-def test_single_attributes_and_the_whole_cube_are_not_doubted():
-    for load in (dphist.Workload.marginals(DOMAIN, 1), dphist.Workload.marginals(DOMAIN, 5)):
-        release = dphist.publish(dphist.Histogram(DOMAIN, _even(2880)), epsilon=1, workload=load)
-        assert isinstance(release.mechanism, Auto)
-        assert release.mechanism.look is None
-
-
 def test_what_is_left_to_chance_is_closer_than_noise_and_has_bounds_that_hold():
     asked = asked_kinds(SHAPE, DOMAIN, PAIRS_ASKED, "marginals")
     forecaster = Forecaster(SHAPE, asked, NoiseLaw("laplace", Fraction(10)), 288.0)
@@ -104,78 +93,6 @@ def test_what_is_left_to_chance_is_closer_than_noise_and_has_bounds_that_hold():
             held[place] += np.mean((bounds.low <= truth) & (truth <= bounds.high)) / 8
     assert error[0] < 0.3 * error[1]
     assert held.min() > 0.93
-
-
-def test_announced_ranges_of_few_records_all_have_intervals():
-    low, high = np.zeros((6, 5), dtype=np.int64), np.tile(SHAPE, (6, 1))
-    for place, (one, other) in enumerate([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (1, 4)]):
-        high[place, [one, other]] = 2
-    asked = dphist.Workload(DOMAIN, low, high)
-    release = dphist.publish(dphist.Histogram(DOMAIN, _even(288)), epsilon="0.1", workload=asked)
-    answers = release.answer(asked)
-    assert not np.isnan(answers.low).any()
-    assert (answers.low <= answers.high).all()
-
-
-def test_what_was_seen_of_pairs_decides():
-    domain = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(MANY)])
-    asked, nobody = dphist.Workload.marginals(domain, 2), np.zeros(MANY, dtype=np.int64)
-    right = open_counts(dphist.Histogram(domain, nobody), 1, workload=asked)
-
-    def by_chance(seen: PilotAnswer) -> bool:
-        return "as if they were independent" in Auto().choose(right, seen)[1]
-
-    near, far = (by_chance(PilotAnswer(1e3, dependence)) for dependence in (0.0, 0.3))
-    assert near
-    assert not far
-    few, many = (by_chance(PilotAnswer(records)) for records in (100.0, 1e6))
-    assert few
-    assert not many
-
-
-@pytest.mark.parametrize("deviation", [1e-3, 1e3])
-def test_tables_are_shrunk_from_the_total_down_where_noise_hides_them(deviation):
-    draws = np.random.default_rng(5)
-    tables, truth = [(0, 1), (0, 2), (1, 2)], np.diag([90.0, 50.0, 30.0, 10.0])
-    values = [truth + deviation * draws.standard_normal((4, 4)) for _ in tables]
-    noisy = [Measured(axes, each, deviation**2, 0.0) for axes, each in zip(tables, values, strict=True)]
-    found = shrink_downward(TableResiduals((4, 4, 4), noisy), tables)
-    assert set(found) == {(), (0,), (1,), (2,), *tables}
-    if deviation < 1.0:
-        assert np.abs(found[(0, 1)] - truth).max() < 0.1
-    else:
-        assert np.ptp(found[(0, 1)]) < 0.2 * np.ptp(values[0])
-
-
-def test_shrinking_residuals_changes_nothing_where_there_is_no_noise():
-    counts = _diagonal(6000)
-    plain, shrunk = (
-        np.asarray(run(Residuals(shrink=shrink), counts, epsilon=10**6, seed=1).counts)
-        for shrink in (False, True)
-    )
-    assert np.abs(plain - shrunk).max() < 1.0
-
-
-def test_a_named_choice_buys_the_same_look():
-    release = dphist.publish(dphist.Histogram(DOMAIN, _even(288)), epsilon="0.01", workload=PAIRS_ASKED)
-    told = release.mechanism
-    assert isinstance(told, Auto)
-    again = Auto(look=told.look, chosen=told.chosen)
-    assert run(again, _even(288), epsilon=1, seed=2).counts.shape == SHAPE
-
-
-def test_boxes_of_full_cells_are_added_up_from_them():
-    """By tables that move them, the cube alone."""
-    domain = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(MANY)])
-    boxes = dphist.Workload.random(domain, 200, seed=5)
-    even = dphist.Histogram(domain, np.ones(MANY, dtype=np.int64))
-    right = open_counts(even, 1, workload=boxes)
-    full, few = (Auto().choose(right, PilotAnswer(records, 0.1))[0] for records in (1e8, 1e3))
-    every = tuple(range(len(MANY)))
-    assert full == Marginals(tables=(every,), shares=(Fraction(1),), estimator="weighed")
-    assert isinstance(few, Marginals)
-    assert few.tables is not None
-    assert len(few.tables) > 1
 
 
 def test_ranges_inside_announced_tables_of_a_cube_are_served():

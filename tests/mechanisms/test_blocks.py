@@ -38,22 +38,6 @@ def test_one_noisy_copy_orders_and_groups() -> None:
     assert [entry.epsilon for entry in transcript] == [Fraction(13, 20), Fraction(7, 20)]
 
 
-def test_ordering_brings_like_cells_together() -> None:
-    """Two levels alternate: neighbours never match, yet two groups hold them all."""
-    x = np.tile([500, 0], 40)
-    estimate = run(Blocks(order=Sort(), group=Smooth("squared")), x, 1, seed=2)
-    assert "groups" in estimate.note
-    assert int(estimate.note.split()[0]) < 30
-    assert np.abs(estimate.counts - x).mean() < 3
-
-
-def test_groups_spread_their_total_evenly() -> None:
-    x = np.repeat([40, 0, 90], 16)
-    estimate = run(Blocks(group=Smooth("absolute")), x, 1000, seed=1)
-    assert estimate.counts == pytest.approx(x, abs=0.1)
-    assert np.unique(estimate.counts).size == 3
-
-
 def test_nonnegative_only_raises_what_is_negative() -> None:
     x = np.zeros(64, dtype=np.int64)
     x[3] = 50

@@ -77,7 +77,9 @@ ONE_NUMBER = "a bin spreads one number over its cells"
 FEW = "boxes of several cells are spread evenly"
 # Every name but those that conform by another, with options that change what is asked; and why some do not converge.
 CONFORMING = {
-    "adaptivetree": "", "laplace": "", "posterior": "", "uniform": "one number for all cells",
+    "adaptivetree": "", "adaptivetree(estimator='totals')": "", "laplace": "", "posterior": "",
+    "uniform": "one number for all cells", "bypart(inner=laplace)": "",
+    "sparselaplace": "", "sparselaplace(threshold=3)": "cells below the threshold count as zero",
     **{f"auto{given}": "" for given in (
         "", "(workload='cells')", "(workload='prefixes')", "(workload='all_ranges')", "(workload='ranges')")},
     "blocks(order=sort, inner=tree(fanout=4))": "", "blocks(order=sort, inner=laplace)": "",

@@ -27,38 +27,10 @@ def test_spa_is_refused_before_anything_is_asked():
     data.split(1)  # the right is untouched
 
 
-def test_efpa_beats_plain_noise_on_smooth_counts():
-    """Fixed seeds; a smooth curve of 256 cells needs a few frequencies, so most of the noise is left out."""
-    errors = [np.mean((run(EFPA(), SMOOTH, Fraction(1, 10), seed=s).counts - SMOOTH) ** 2) for s in range(20)]
-    assert np.mean(errors) < 2 / 0.1**2 / 4
-
-
-def test_counts_that_no_frequency_describes_are_noised_cell_by_cell():
-    """Keeping all of the spectrum would cost √n times the noise of keeping all cells; the choice knows."""
-    counts = np.random.default_rng(2).integers(0, 2, 256) * 1000
-    estimate = run(EFPA(), counts, 1, seed=0)
-    assert estimate.note == "kept all of 256 cells"
-    assert np.mean((estimate.counts - counts) ** 2) < 2 * 2 / 0.5**2
-
-
-def test_the_choice_follows_the_budget():
-    kept_coordinates = []
-    for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(10)):
-        notes = [run(EFPA(), SMOOTH, epsilon, seed=s).note for s in range(5)]
-        kept_coordinates.append(np.mean([int(note.replace("all of ", "").split()[1]) for note in notes]))
-    assert kept_coordinates[0] < kept_coordinates[1] < kept_coordinates[2]
-
-
 def mean_squared(mechanism, counts, epsilon, seeds=8):
     return np.mean(
         [np.mean((run(mechanism, counts, epsilon, seed=s).counts - counts) ** 2) for s in range(seeds)]
     )
-
-
-def test_two_dimensions_beat_rows_strung_together():
-    y, x = np.mgrid[0:32, 0:32] / 32
-    counts = np.rint(300 * np.exp(-40 * ((x - 0.45) ** 2 + (y - 0.55) ** 2))).astype(np.int64)
-    assert mean_squared(EFPA(), counts, 1) < mean_squared(EFPA(joint=False), counts, 1) / 2
 
 
 def test_cosines_beat_fourier_where_the_ends_differ_and_either_finds_out():

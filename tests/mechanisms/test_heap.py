@@ -154,24 +154,6 @@ def test_guaranteed_intervals_of_pieces_hold_together() -> None:
     assert min(np.mean(held[::2]), np.mean(held[1::2])) >= 0.0
 
 
-def test_a_wall_set_apart_is_far_closer_to_the_truth() -> None:
-    weights = np.full((128, 128), 0.3 / 128**2)
-    weights[:, 40] += 0.7 / 128
-    counts = np.random.default_rng(1).multinomial(3000, weights.reshape(-1)).reshape(128, 128)
-    data = Histogram(Domain([Ordinal("x", range(128)), Ordinal("y", range(128))]), counts)
-    workload = Workload.random(data.domain, 300, seed=6)
-    truth = workload.answer(data.counts)
-
-    def error(mechanism: Mechanism, seed: int) -> float:
-        made = run(mechanism, data, 1, seed=seed, workload=workload)
-        return float(((workload.answer(made.counts) - truth) ** 2).mean())
-
-    tree = AdaptiveTree(estimator="averaged")
-    apart = Heap(of="y", value=40, inner=tree)
-    whole, pieces = (np.median([error(each, seed) for seed in range(7)]) for each in (tree, apart))
-    assert pieces < 0.6 * whole
-
-
 @pytest.mark.audit
 def test_the_audit_finds_nothing_in_a_plane_with_a_wall() -> None:
     counts = np.zeros((20, 20), dtype=np.int64)

@@ -43,12 +43,6 @@ def test_hpartition_of_next_to_nothing():
     assert HPartition().cuts([7, 7, 7], 1).tolist() == [0]
 
 
-def test_with_all_the_budget_it_finds_the_steps():
-    counts = np.repeat([3, 90, 7, 400, 20], [9, 14, 20, 5, 16])
-    estimate = run(PHPartition(), counts, 10_000, seed=1)
-    np.testing.assert_allclose(estimate.counts, counts, atol=0.01)
-
-
 def test_a_table_is_read_row_by_row():
     counts = np.repeat([3, 90, 7, 400], 16)
     flat = run(PHPartition(), counts, 1, seed=5)
@@ -151,7 +145,7 @@ def draws_sizes(draws):
 
 def test_depth_by_depth_equals_queue_order():
     """Partitions drawn by the mechanism against the queue's exact probabilities: χ² with fixed seeds."""
-    counts, epsilon, runs = [9, 1, 2, 30, 31], 1.0, 2000
+    counts, epsilon, runs = [9, 1, 2, 30, 31], 1.0, 600
     chances: Counter[Any] = Counter()
     for (_, configuration), probability in queue_order(counts, epsilon).items():
         chances[tuple(first for first, _ in configuration)] += probability

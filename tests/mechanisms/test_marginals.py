@@ -9,8 +9,6 @@ import pytest
 
 from dphist.errors import MechanismError
 from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.posterior import Observed, posteriors
-from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.choosing.sums import plan_tables
@@ -108,19 +106,6 @@ def test_what_lies_inside_no_table_was_not_measured_but_is_bounded():
     assert np.mean((found.low <= truth) & (truth <= found.high)) > 0.99
 
 
-def test_a_cube_nobody_asked_about_serves_tables_better_than_plain_noise():
-    histogram = _cube(30_000, (60, 12, 9, 3, 2))
-    errors = {}
-    for mechanism in (Auto(), Laplace()):
-        squares = np.zeros(2)
-        for seed in range(3):
-            gap = run(mechanism, histogram, 1, seed=seed).counts - histogram.counts
-            for place, order in enumerate((1, 2)):
-                squares[place] += np.mean(Workload.marginals(histogram.domain, order).answer(gap) ** 2)
-        errors[type(mechanism).__name__] = np.sqrt(squares)
-    assert (errors["Auto"] < [0.5, 1.0] * errors["Laplace"]).all()
-
-
 def test_plans_split_the_budget_exactly_and_always_measure_the_cube():
     for shape in ((7, 3, 2), (100, 9, 16, 2, 2), (4,) * 7):
         plan = plan_tables(shape)
@@ -164,38 +149,6 @@ def test_every_table_is_asked_once_for_its_own_share():
         assert [float(have) for have in drawn] == pytest.approx(wanted)
         assert isinstance(estimate.errors, TableNoise)
         assert estimate.errors.tables.scales == pytest.approx(wanted)
-
-
-def test_a_space_of_points_gets_a_tree():
-    for names, size, asked in (("xy", 44, None), ("xyz", 20, "ranges")):
-        domain = Domain([Ordinal(name, range(size)) for name in names])
-        histogram = Histogram(domain, np.ones(domain.shape, dtype=np.int64))
-        told = None if asked is None else Workload.random(domain, 100, seed=1)
-        assert "adaptivetree" in run(Auto(), histogram, 1, seed=1, workload=told).note
-
-
-def _survey(regions):
-    """Ages and incomes of some regions, which go together by chance: 60,000 people."""
-    age, income = (
-        np.exp(-0.5 * ((np.arange(60) - 25) / 12) ** 2),
-        np.exp(-0.5 * ((np.arange(20) - 6) / 4) ** 2),
-    )
-    weights = np.multiply.outer(np.multiply.outer(age, income), np.arange(1.0, regions + 1))
-    names = [f"r{region}" for region in range(regions)]
-    domain = Domain([Ordinal("age", range(60)), Ordinal("income", range(20)), Nominal("region", names)])
-    return Histogram(domain, np.rint(60_000 * weights / weights.sum()).astype(np.int64))
-
-
-def test_a_table_of_few_long_attributes_is_not_left_to_a_tree():
-    histogram = _survey(4)
-    asked = Workload.marginals(histogram.domain, 2)
-    truth = asked.answer(histogram.counts)
-    error = [
-        float(np.mean((asked.answer(run(mechanism, histogram, "0.1", seed=2).counts) - truth) ** 2))
-        for mechanism in (Auto(), AdaptiveTree())
-    ]
-    # 0.17 of the tree's squared error; it was the tree's.
-    assert error[0] < 0.5 * error[1]
 
 
 def test_sums_of_a_diagonal_are_not_those_of_cells_shrunk_to_independence():
@@ -252,16 +205,3 @@ def test_categories_of_a_cube_are_not_read_as_neighbours():
         ]
         off[kind] = float(np.sqrt(np.mean(np.square(apart))))
     assert off["category"] < 0.7 * off["order"]
-
-
-def test_tables_that_depart_are_believed_and_teach_the_others():
-    draw = np.random.default_rng(4)
-    even, apart = np.full((6, 6), 400.0), 400.0 + 300.0 * np.eye(6) - 50.0
-    noise = [draw.normal(0.0, 30.0, (6, 6)) for _ in range(4)]
-    clear = [Observed(apart + each, 900.0, even) for each in noise]
-    none = [Observed(even + each, 900.0, even) for each in noise]
-    found = posteriors([*clear, *none])
-    for one in found[:4]:
-        assert np.abs(one.mean - apart).max() < 120.0
-    # Counts of 400 vary by 20 as a sample does, so 400 ÷ 1,300 of what is measured is kept, and hardly more.
-    assert np.mean([np.std(one.mean - even) for one in posteriors(none)]) < 1.2 * 400 / 1300 * 30.0

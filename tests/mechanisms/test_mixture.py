@@ -2,12 +2,10 @@
 
 import contextlib
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
 
-import dphist
 from dphist.errors import MechanismError
 from dphist.inference.tables.synthesis import kept
 from dphist.mechanisms import Mixture
@@ -130,30 +128,6 @@ def test_records_of_all_columns_keep_the_published_pairs():
     codes = np.stack(model.sample(len(frame), 0), axis=1)
     far = [kept(codes, table, axes) for axes, table in release.cells.tables.items() if len(axes) == 2]
     assert np.mean(far) < 0.02
-
-
-def test_a_frame_is_published_by_name():
-    held = records(3_000, 0.7, (2, 3, 4) * 5)
-    frame = {
-        name: column if isinstance(attribute, Ordinal) else [f"v{code}" for code in column]
-        for name, attribute, column in zip(
-            held.domain.names, held.domain.attributes, held.columns, strict=True
-        )
-    }
-    import pandas as pd
-
-    release = dphist.publish(
-        pd.DataFrame(frame), held.domain, epsilon=5, mechanism=QUICK, workload="marginals:2"
-    )
-    assert len(release.records(10)) == 10
-    assert abs(release.answer(where={"x0": "v1"}).value - int(held.columns[0].sum())) < 200
-
-
-def test_options_are_checked():
-    wrong: Any
-    for wrong in ({"ways": 0}, {"classes": 0}, {"steps": 0}):
-        with pytest.raises(MechanismError):
-            Mixture(**wrong)
 
 
 def test_pairs_that_count_more_are_chosen_more_often():

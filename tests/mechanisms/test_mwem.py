@@ -1,18 +1,9 @@
 import numpy as np
-import pytest
 
-from dphist.mechanisms.mwem import MWEM, _boxes, _dyadic
+from dphist.mechanisms.mwem import MWEM, _boxes
 from dphist.model.workload import Workload
 from dphist.testing import open_counts, run
 from dphist.testing.gates import as_histogram
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 8])
-def test_dyadic_ranges_hold_the_whole_axis_and_every_cell_once(n):
-    ranges = [tuple(r) for r in _dyadic(n).tolist()]
-    assert len(set(ranges)) == len(ranges)
-    assert ranges[0] == (0, n)
-    assert {(i, i + 1) for i in range(n)} <= set(ranges)
 
 
 def test_the_workload_says_which_ranges_matter():
@@ -47,15 +38,3 @@ def test_it_learns_one_busy_cell():
     estimate = run(MWEM(rounds=8, passes=100), counts, 10, seed=0)
     assert estimate.counts[37] > 900
     assert np.delete(estimate.counts, 37).max() < 50
-
-
-def test_rounds_reduce_the_error():
-    x = np.arange(128)
-    counts = np.rint(1000 * np.exp(-(((x - 30) / 12) ** 2))).astype(np.int64)
-    error = {
-        rounds: np.mean(
-            [np.mean((run(MWEM(rounds=rounds), counts, 10, seed=s).counts - counts) ** 2) for s in range(3)]
-        )
-        for rounds in (1, 12)
-    }
-    assert error[12] < error[1] / 2

@@ -75,14 +75,6 @@ def test_the_default_price_does_not_overfit_noise():
     assert np.mean((ours.counts - flat) ** 2) < np.mean((paper.counts - flat) ** 2) / 20
 
 
-@pytest.mark.parametrize("statistic", ["mean", "median"])
-def test_it_beats_plain_noise_where_neighbours_agree(statistic):
-    counts = data.steps(2048, 40_000, seed=2, levels=12)
-    plain = run(Laplace(), counts, 0.1, seed=3).counts
-    merged = run(NoiseFirst(statistic=statistic), counts, 0.1, seed=3).counts
-    assert np.mean((merged - counts) ** 2) < np.mean((plain - counts) ** 2) / 8
-
-
 def release_of(counts, mechanism):
     axes = [Ordinal(f"x{i}", range(n)) for i, n in enumerate(np.shape(counts))]
     return publish(Histogram(Domain(axes), np.asarray(counts)), epsilon=1, mechanism=mechanism)

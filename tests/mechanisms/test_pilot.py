@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.mechanisms.choosing.pilot import BLOCKS, TOTAL, PilotQuery, dependence
+from dphist.mechanisms.choosing.pilot import BLOCKS, TOTAL, PilotQuery
 from dphist.testing import open_counts
 
 SHAPE = (20, 6, 5)
@@ -38,17 +38,3 @@ def test_it_tells_how_many_and_whether_they_depend_on_each_other():
         assert seen.records == pytest.approx(counts.sum(), abs=4000)
         assert seen.dependence is not None
         assert low <= seen.dependence <= high
-
-
-def test_what_noise_hides_is_what_was_expected():
-    blocks = np.full((4, 4, 4), 2.0)
-    assert dependence(blocks, 1e6, 128.0) == pytest.approx(0.01, abs=1e-3)
-    assert dependence(np.zeros((4, 1, 1)), 1.0, 1.0) == pytest.approx(0.01)
-
-
-def test_what_noise_may_hide_is_not_said_to_be_nothing():
-    level = np.full((4, 4, 4), 100.0)
-    # Nothing stands out of noise; with a tenth of its variance a tenth may be hidden, since residuals are squared.
-    more, less = (dependence(level, variance, 6400.0) for variance in (1e4, 1e3))
-    assert 0.0001 < less < more < 0.01
-    assert more == pytest.approx(10.0 * less, rel=0.1)

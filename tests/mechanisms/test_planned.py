@@ -1,6 +1,5 @@
 """Trees of boxes planned for the ranges that will be asked: what they spend, where they go, what they say."""
 
-import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,22 +14,16 @@ from dphist.mechanisms.trees.planning import (
     PlannedBoxes,
     Planner,
     asked_ranges,
-    counts_of_boxes,
-    roughness_of,
 )
-from dphist.mechanisms.trees.shares import halvings
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
-from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.noise.keystream import Keystream
 from dphist.testing import open_counts, run
-from dphist_bench.data import sample
-from dphist_bench.data.planes import roads
 
 
 def _domain(shape):
@@ -64,16 +57,6 @@ def _error(mechanism, counts, workload, epsilon, tell, runs=4):
     return float(np.sqrt(np.mean(squares)))
 
 
-@pytest.mark.parametrize("shape", [(256, 256), (3, 1000), (5, 7), (40, 40, 40), (1, 1), (2, 2, 2, 2)])
-def test_boxes_nest_from_everything_down_to_cells(shape):
-    sides = halvings(shape)
-    assert all(side >= n for side, n in zip(sides[0], shape, strict=True))
-    assert sides[-1] == (1,) * len(shape)
-    for above, below in itertools.pairwise(sides):
-        assert above != below
-        assert all(a % b == 0 for a, b in zip(above, below, strict=True))
-
-
 @pytest.mark.parametrize("shape", [(32, 32), (33, 5), (7, 6, 5), (1, 9), (1, 1)])
 @pytest.mark.parametrize(("records", "near"), [(0, False), (50, False), (50, True), (50_000, False)])
 def test_every_cell_pays_everything_exactly_once(shape, records, near):
@@ -104,16 +87,6 @@ def test_boxes_tile_their_parents(shape):
         assert (tree.high[children] <= tree.high[node]).all()
 
 
-def test_crowded_places_are_followed_down_and_empty_ones_left_alone():
-    counts = np.zeros((256, 256), dtype=np.int64)
-    counts[100, 37] = 10**6
-    tree, level = grow_boxes(open_counts(counts, "0.1", seed=3))
-    where = tree.leaf.reshape(256, 256)
-    assert tree.size[where[100, 37]] == 1
-    assert tree.first.size < 8000
-    assert abs(counts_of_boxes(tree, level)[100, 37] - 10**6) < 2000
-
-
 def test_ranges_that_were_announced_are_served():
     # Dense counts: shares follow from the closed form alone, and small ranges want the cells.
     counts = np.random.default_rng(5).poisson(500, (64, 64))
@@ -139,36 +112,6 @@ def test_a_small_dense_cube_is_no_worse_than_plain_noise(records):
         assert _error(Auto(), counts, workload, 1, tell) < _error(Laplace(), counts, workload, 1, tell)
 
 
-def test_it_says_how_much_was_measured():
-    note = run(AdaptiveTree(), _clusters((32, 32), 5000), 1, seed=1).note
-    assert "boxes were measured" in note
-    assert "planned for such ranges" in note
-
-
-def test_plans_follow_from_public_facts_and_released_totals():
-    planner = Planner.for_ranges((64, 64), None, None, NoiseLaw("laplace", Fraction(1)))
-    none = np.zeros(len(planner.sides))
-    assert planner.step(0, Fraction(1), none, 0.0, 0.5) is None
-    assert planner.step(len(planner.sides) - 1, Fraction(1), none, 1e9, 0.5) is None
-    levels = [planner.step(0, Fraction(1), none, total, 0.5).level for total in (1e3, 1e5, 1e7)]  # type: ignore[union-attr]
-    assert levels == sorted(levels)
-    step = planner.step(0, Fraction(1), none, 1e3, 0.5)
-    assert 0 < step.share <= 1  # type: ignore[union-attr]
-
-
-def test_few_records_are_told_better_step_by_step():
-    # 0.66 to 0.75 of the error with four sets of eight seeds.
-    counts = sample(roads((128, 128)), 10_000, 1)
-    workload = Workload.random(_domain((128, 128)), 300, seed=5)
-    squares: dict[bool, list[float]] = {False: [], True: []}
-    for near, mine in squares.items():
-        for seed in range(8):
-            right = open_counts(counts, "0.1", seed=seed, workload=workload)
-            off = counts_of_boxes(*grow_boxes(right, near=near)) - counts
-            mine.append(float(np.mean(np.asarray(workload.answer(off)) ** 2)))
-    assert np.sqrt(np.mean(squares[True]) / np.mean(squares[False])) < 0.9
-
-
 @pytest.mark.parametrize("kind", ["cells", "prefixes", "all_ranges"])
 def test_structured_questions_are_never_written_out(kind):
     domain = _domain((1000, 1000, 1000))
@@ -186,17 +129,6 @@ def test_empty_ranges_do_not_plan():
     domain = _domain((8, 8))
     nothing = Workload(domain, np.zeros((3, 2), dtype=np.int64), np.zeros((3, 2), dtype=np.int64))
     assert asked_ranges(nothing, domain, domain.shape).size > 0
-
-
-def test_roughness_is_learned_from_siblings():
-    family = np.repeat(np.arange(50), 4)
-    sizes = np.ones(200)
-    even, uneven = np.full(200, 1000.0), np.tile([4000.0, 0.0, 0.0, 0.0], 50)
-    assert roughness_of(even, sizes, family, 50, 2.0) < 0.2
-    assert roughness_of(uneven, sizes, family, 50, 2.0) > 0.7
-    # Noise alone says nothing: the prior stays.
-    noise = np.random.default_rng(1).laplace(0, 100, 200)
-    assert 0.1 < roughness_of(noise, sizes, family, 50, 2e4) < 1.0
 
 
 def test_cells_far_from_where_the_model_looked_are_not_taken_for_noise():

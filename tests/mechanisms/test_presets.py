@@ -17,7 +17,6 @@ TABLE_1 = [
     "s1", "s-approx", "s2", "o+s1", "o+s-approx", "o+s2", "s1+mm", "s-approx+mm", "s2+mm",
     "s1+pmm", "s-approx+pmm", "s2+pmm", "h", "s1+h", "s2+h",
 ]  # fmt: skip
-LITERATURE = ["tree", "boost", "hb", "greedyh", "dawa", "ahp"]
 
 
 def test_presets_are_what_the_paper_says() -> None:

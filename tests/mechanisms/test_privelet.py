@@ -7,7 +7,6 @@ from attacking import stands
 from dphist.audit import Pair
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.errors import MechanismError, QueryError
-from dphist.inference.intervals import half_widths
 from dphist.inference.linear.waves import WaveletNoise
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
 from dphist.mechanisms.privelet import (
@@ -24,7 +23,6 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries.wavelet import Wavelet
-from dphist.publishing.door import publish
 from dphist.testing import open_counts, run
 from dphist_bench import data
 from dphist_bench.attacks.law import check_law
@@ -134,41 +132,6 @@ def test_equation_6_bounds_every_node():
         assert (2 * axis.sensitivity**2 * squares < nominal_bound(tree.levels, 1)).all()
 
 
-def test_equation_7_is_no_worse_than_either_alone():
-    domain = privelet.census_domain((101, 2, 512, 1001))
-    bound = cube_bound(Privelet().axes(domain), 1)
-    assert bound <= cube_bound(Privelet(plain=()).axes(domain), 1)
-    assert bound <= cube_bound(Privelet(plain=domain.names).axes(domain), 1)
-
-
-def test_intervals_cover():
-    inner = Domain([Ordinal("x", range(50)), Nominal("n", TREE)])
-    domain = repeated(*inner.attributes)
-    mechanism = Privelet(plain=("run",))
-    truth = np.random.default_rng(0).integers(0, 50, inner.shape)
-    estimate = run(mechanism, Histogram(domain, np.broadcast_to(truth, domain.shape).copy()), 1, seed=8)
-    asked = Workload.random(inner, 30, seed=5)
-    axes = mechanism.axes(domain)[1:]
-    scale = float(np.prod([axis.sensitivity for axis in axes]))
-    widths = half_widths(WaveletNoise(axes, scale).spread(asked), 0.95)
-    off = np.array([asked.answer(cells) for cells in estimate.counts]) - asked.answer(truth)
-    covered = (np.abs(off) <= widths).mean(axis=0)
-    # 4000 runs: a deviation is 0.35 %; intervals may be a little too wide, never too narrow.
-    assert covered.min() > 0.935
-    assert covered.max() < 0.985
-
-
-def test_the_tight_calibration_is_never_worse():
-    domain = Domain([Ordinal("x", range(600)), Nominal("n", TREE)])
-    asked = Workload.random(domain, 200, seed=1)
-    tight, paper = (
-        WaveletNoise(Privelet(plain=(), calibration=how).axes(domain), 1.0).spread(asked).variance
-        for how in ("tight", "paper")
-    )
-    assert (tight <= paper + 1e-12).all()
-    assert tight.mean() < 0.7 * paper.mean(), "families of three and four"
-
-
 def test_replacing_a_record_doubles_the_noise_at_the_gate_alone():
     counts = Histogram(Domain([Ordinal("x", range(1000))]), np.zeros(1000, dtype=np.int64))
     asked = Workload.random(counts.domain, 10, seed=1)
@@ -216,19 +179,6 @@ def test_parents_are_the_sums_of_their_children():
         node_totals(release.counts, domain, "x")
 
 
-def test_a_group_costs_no_more_than_one_of_its_members():
-    domain = Domain([Nominal("place", {f"g{i}": [f"g{i}m{j}" for j in range(20)] for i in range(20)})])
-    errors = run(Privelet(), Histogram(domain, np.zeros(400, dtype=np.int64)), 1, seed=1).errors
-    ranges = np.array([[64, 65], [60, 80], [0, 400], [0, 70]])
-    member, group, everyone, cut = errors.spread(Workload(domain, ranges[:, :1], ranges[:, 1:])).variance  # type: ignore[attr-defined]
-    assert Workload.where(domain, place="g3").low.tolist() == [[60]]
-    scale = 2 * 3**2
-    assert everyone == pytest.approx(scale)
-    assert group == pytest.approx(scale * (1 - 1 / 20 + 1 / 400))
-    assert member == pytest.approx(scale * (1 - 1 / 20) + group / 400)
-    assert cut > 2 * group, "no node: the hierarchy is what this transform is for"
-
-
 # ---- thresholding ------------------------------------------------------------------------------------------
 
 
@@ -255,21 +205,14 @@ def test_intervals_of_a_thresholded_release_come_from_before():
 
 def test_thresholding_keeps_every_total_of_a_submatrix():
     # The base coefficient is never shrunk, so neither is what it alone decides.
-    domain = Domain([Nominal("n", TREE), Ordinal("plain", range(3)), Ordinal("x", range(40))])
-    counts = Histogram(domain, np.random.default_rng(5).integers(0, 4, domain.shape))
-    plain, shrunk = (
-        run(Privelet(plain="plain", threshold=threshold), counts, 1, seed=6).counts
-        for threshold in (False, True)
-    )
-    # Padding takes a share of the base: compare where the axis is full.
-    assert plain.shape == shrunk.shape
-    assert not np.allclose(plain, shrunk)
+    # Padding would take a share of the base: the axis is full.
     full = Domain([Nominal("n", TREE), Ordinal("plain", range(3)), Ordinal("x", range(32))])
     counts = Histogram(full, np.random.default_rng(5).integers(0, 4, full.shape))
     plain, shrunk = (
         run(Privelet(plain="plain", threshold=threshold), counts, 1, seed=6).counts
         for threshold in (False, True)
     )
+    assert not np.allclose(plain, shrunk)
     np.testing.assert_allclose(plain.sum(axis=(0, 2)), shrunk.sum(axis=(0, 2)))
 
 
@@ -304,16 +247,3 @@ def test_the_papers_questions_are_asked():
     tree = domain.attribute("occupation").hierarchy  # type: ignore[union-attr]
     nodes = set(zip(tree.start.tolist(), tree.stop.tolist(), strict=True))
     assert set(zip(asked.low[:, 2].tolist(), asked.high[:, 2].tolist(), strict=True)) <= nodes
-
-
-def test_through_the_front_door():
-    domain = Domain([Ordinal("age", range(600)), Nominal("place", TREE)])
-    counts = np.random.default_rng(0).integers(0, 20, domain.shape)
-    release = publish(Histogram(domain, counts), epsilon=2, mechanism=Privelet(plain=()))
-    group = release.answer(where={"place": "south", "age": (100, 399)})
-    truth = counts[100:400, 2:6].sum()
-    # 99.9999 % of the noise of this range lies within seven deviations.
-    assert abs(group.value - truth) <= 2 * (group.high - group.low)
-    parts = [release.answer(where={"place": name, "age": (100, 399)}).value for name in ("coast", "hills")]
-    assert sum(parts) == pytest.approx(group.value)
-    release.verify()

@@ -10,12 +10,8 @@ import pytest
 from dphist.errors import MechanismError
 from dphist.mechanisms.tree import Tree, bucket_levels
 from dphist.mechanisms.trees.shares import (
-    axis_energy,
     box_energy,
     contrasts,
-    exact_shares,
-    fan_sides,
-    hb_fanout,
     level_shares,
     mean_variance,
     searched,
@@ -88,26 +84,6 @@ def test_the_search_finds_the_best_known_trees() -> None:
     assert searched(1, "prefixes")[0] == ((1,),)
 
 
-def test_shares_become_exact_fractions() -> None:
-    shares = exact_shares(np.array([1e-6, 1 / 3, 2 / 3]))
-    assert sum(shares) == 1
-    assert shares[0] == 0
-
-
-def test_energy_of_the_whole_axis_is_the_squared_length_over_n() -> None:
-    for n in (1, 7, 64):
-        assert axis_energy(n, n, "prefixes") == pytest.approx(np.mean(np.arange(1, n + 1) ** 2) / n)
-        lengths = np.array([b - a for a in range(n) for b in range(a + 1, n + 1)])
-        assert axis_energy(n, 2 * n, "all_ranges") == pytest.approx(np.mean(lengths**2) / n)
-
-
-def test_fan_out_by_the_number_of_bins() -> None:
-    assert hb_fanout(4096) == 16
-    assert hb_fanout(2) == 2
-    assert fan_sides((37,), 4) == ((64,), (16,), (4,), (1,))
-    assert fan_sides((5, 100), 16) == ((16, 256), (16, 64), (16, 16), (4, 4), (1, 1))
-
-
 @pytest.mark.parametrize("shape", [(37,), (64,), (6, 9), (2, 3, 4)])
 def test_without_noise_to_speak_of_the_tree_gives_the_counts(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(1).integers(0, 50, shape)
@@ -133,21 +109,6 @@ def test_intervals_cover_and_variances_are_those_seen() -> None:
     ratio = (errors**2).mean(axis=0) / stated
     # Squares of near-Laplace errors have variance up to 5: six standard errors of a mean of 400.
     assert (np.abs(ratio - 1) < 6 * np.sqrt(5 / 400)).all()
-
-
-def test_non_negative_estimates_are_consistent_with_their_parents() -> None:
-    x = np.zeros(64, dtype=np.int64)
-    x[5] = 40
-    estimate = run(Tree(fanout=4), x, "0.5", seed=2)
-    assert estimate.counts.min() >= 0
-
-
-def test_levels_spend_exactly_their_shares() -> None:
-    histogram = as_histogram(np.arange(64))
-    right, transcript = open_gate(histogram, 1, Unit(), noise=Noise(Keystream.for_tests(1)))
-    Tree(fanout=4, budgets="uniform").estimate(right)
-    assert transcript.spent() == 1
-    assert len(transcript) == 4
 
 
 def test_a_workload_hint_changes_the_plan() -> None:
