@@ -10,35 +10,6 @@ import numpy as np
 from dphist.errors import InputError
 
 
-def useful_epsilon(cells: int, error: float, delta: float) -> float:
-    """Give the ε with which every linear count on noisy cells is within ``error``, except with probability ``delta``.
-
-    Theorem 4.2: ε ≥ m·ln(m/δ) ÷ error. A union bound over all cells: safe, and far from tight for small ranges.
-    """
-    _above_zero(cells=cells, error=error, delta=delta)
-    return cells * math.log(cells / delta) / error
-
-
-def useful_error(cells: int, epsilon: float, delta: float) -> float:
-    """Give the error that noisy cells stay within, for every linear count, except with probability ``delta``."""
-    _above_zero(cells=cells, epsilon=epsilon, delta=delta)
-    return cells * math.log(cells / delta) / epsilon
-
-
-def smoothness_allowed(error: float, delta: float, size: int, part: int, epsilon: float) -> float:
-    """Give the largest difference γ between cells of a part that keeps ``size`` of its cells within ``error``.
-
-    Equation 6, for a part of ``part`` cells counted with ``epsilon`` and spread evenly. A range of the whole part has
-    no such bias: then any γ will do, provided error ≥ ln(1/δ) ÷ ε, and otherwise none (negative infinity).
-    """
-    _above_zero(error=error, delta=delta, size=size, part=part, epsilon=epsilon)
-    spare = error + size * math.log(delta) / (epsilon * part)
-    edge = min(size, part - size)
-    if edge <= 0:
-        return math.inf if spare >= 0 else -math.inf
-    return spare / edge
-
-
 def smooth_error_bound(smoothness: float, size: int, part: int, epsilon: float) -> float:
     """Bound the expected absolute error of ``size`` cells of an evenly spread part whose cells differ by at most γ.
 
