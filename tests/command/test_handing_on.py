@@ -64,28 +64,27 @@ def test_the_day_is_today_unless_told():
     assert list(about.given()) == ["created"]
 
 
-@pytest.mark.parametrize("name", FACTS)
-def test_every_way_out_shows_it(room, tmp_path, name):
-    release, text = dphist.load(room / "out.parquet"), SAID[name]
-    written = [path for form in ("csv", "tsv") for path in export(release, tmp_path / f"out.{form}")]
-    assert [text in path.read_text(encoding="utf-8") for path in written] == [False, True] * 2
+def test_every_way_out_shows_all_of_it(room, tmp_path):
+    release = dphist.load(room / "out.parquet")
     export(release, tmp_path / "out.xlsx")
     told = pd.read_excel(tmp_path / "out.xlsx", sheet_name="about", header=None, index_col=0, dtype=str)[1]
-    assert told[name] == text
+    shown = json.loads(CliRunner().invoke(app, ["show", str(room / "out.parquet"), "--json"]).output)
+    assert {name: told[name] for name in FACTS} == {name: shown[name] for name in FACTS} == SAID
     page = release.report(title="a page")
-    assert f"<dt>{FACTS[name].label}</dt><dd>{text}</dd>" in page
+    assert [name for name in FACTS if f"<dt>{FACTS[name].label}</dt><dd>{SAID[name]}</dd>" not in page] == []
     papers = {path.name: path for path in write_dossier(room / "out.parquet", tmp_path / "papers")}
-    for paper in ("croissant.json", "dcat.json"):
-        assert text in papers[paper].read_text(encoding="utf-8")
-    done = CliRunner().invoke(app, ["show", str(room / "out.parquet"), "--json"])
-    assert json.loads(done.output)[name] == text
+    written = [path for form in ("csv", "tsv") for path in export(release, tmp_path / f"out.{form}")]
+    for place, path in enumerate([*written, papers["croissant.json"], papers["dcat.json"]]):
+        # Of a table and what describes it the second says it.
+        text, said = path.read_text(encoding="utf-8"), place not in (0, 2)
+        assert {text.count(each) > 0 for each in SAID.values()} == {said}, path
 
 
-@pytest.mark.parametrize("name", FACTS)
-def test_help_and_documentation_say_what_it_is(name):
-    option, words = f"--{name.replace('_', '-')}", FACTS[name].help
-    assert f"| `{option}` | {words} |" in (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert f"\n    {name}: {words}\n" in f"{inspect.getdoc(About)}\n"
+def test_help_and_documentation_say_what_it_is():
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    for name, fact in FACTS.items():
+        assert f"| `--{name.replace('_', '-')}` | {fact.help} |" in page
+        assert f"\n    {name}: {fact.help}\n" in f"{inspect.getdoc(About)}\n"
 
 
 def test_a_catalogue_asks_for_what_it_wants_and_nobody_said():

@@ -7,17 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import dphist
 from dphist.errors import VerificationError
 from dphist.inference.estimate import Estimate
-from dphist.inference.predictive.law import Law
-from dphist.kernels.predictive.inside import shared_alone, shared_inside
-from dphist.mechanisms import AdaptiveTree, adaptivetree
+from dphist.mechanisms import AdaptiveTree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
-from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.release import DenseCells, Release
 
@@ -36,45 +32,6 @@ def _published(name: str, mechanism: str = "auto") -> Release:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "mechanism"), [("line", "auto"), ("line", "adaptivetree"), ("plane", "adaptivetree")]
-)
-def test_same_answers(name: str, mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values and intervals are those of a full replay, for single cells and for ranges, polished or not."""
-    release = _published(name, mechanism)
-    release.save(tmp_path / "a.parquet")
-    asked = Workload.random(release.domain, 40, seed=1)
-    for given in (release, release.polished(nonnegative=True)):
-        given.save(tmp_path / "a.parquet")
-        read = dphist.load(tmp_path / "a.parquet")
-        whole = dphist.load(tmp_path / "a.parquet")
-        whole.verify()
-        for questions in (asked, Workload.cells(release.domain)):
-            one, two = read.answer(questions), whole.answer(questions)
-            assert np.array_equal(one.value, two.value)
-            assert np.array_equal(one.low, two.low)
-            assert np.array_equal(one.high, two.high)
-        assert read._estimate.note == whole._estimate.note
-
-
-def test_counts_are_not_worked_out_to_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a line's tree makes of its totals stands in the file; `verify` works it out."""
-    _published("line").save(tmp_path / "a.parquet")
-    read = dphist.load(tmp_path / "a.parquet")
-    worked: list[int] = []
-    averaged = adaptivetree.averaged
-
-    def noted(counts: NDArray[np.float64], law: Law) -> NDArray[np.float64]:
-        worked.append(1)
-        return averaged(counts, law)
-
-    monkeypatch.setattr(adaptivetree, "averaged", noted)
-    read.answer("x between 5 and 9")
-    assert not worked
-    read.verify()
-    assert worked
-
-
 @pytest.mark.parametrize("name", list(DOMAINS))
 def test_verify_believes_no_counts(name: str) -> None:
     """Also after an answer that took the counts as they are."""
@@ -91,25 +48,6 @@ def _forged(release: Release) -> Release:
         *(release.domain, DenseCells(changed), release.guarantee, release.mechanism, release.transcript),
         note=release.note,
     )
-
-
-def test_one_cell_stands_for_a_leaf() -> None:
-    """Leaves whose sides are powers of two hold what `shared_inside` says alike for all their cells, bit for bit."""
-    low = np.array([[0, 0], [0, 8], [4, 0], [4, 8], [10, 0]], dtype=np.int32)
-    high = np.array([[4, 8], [4, 12], [10, 8], [5, 9], [26, 1]], dtype=np.int32)
-    mean, variance = np.array([9.0, 3.3, 7.7, 2.0, 31.0]), np.array([2.0, 1.7, 0.3, 1.0, 5.0])
-    leaf, cells = [], []
-    for number in (2, 0, 4, 1, 3):
-        sides = [np.arange(a, b) for a, b in zip(low[number], high[number], strict=True)]
-        here = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 2)
-        cells.append(here)
-        leaf.append(np.full(len(here), number))
-    at, place = np.concatenate(leaf), np.concatenate(cells).astype(np.int64)
-    uneven = np.linspace(0.1, 0.9, 12)
-    box = place, place + 1
-    every = shared_inside(at, low, high, *box, *box, mean, variance, uneven)
-    alone = shared_alone(at, low, high, *box, mean, variance, uneven)
-    assert np.array_equal(alone.view(np.int64), every.view(np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import pytest
 import dphist
 from dphist.errors import VerificationError
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.model.phrases import counted, mended
+from dphist.model.phrases import mended
 from dphist.release.answers import Answer
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(6)), dphist.Ordinal("y", range(5))])
@@ -42,24 +42,6 @@ def test_whoever_writes_a_note_one_of_a_thing_is_said_as_one() -> None:
         release = dphist.publish(dphist.Histogram(domain, np.ones(1, int)), epsilon=1, mechanism=mechanism)
         assert mended(release.note) == release.note
         release.verify()
-
-
-def test_what_is_shown_counts_one_as_one() -> None:
-    assert (counted(1, "cell"), counted(0, "cell"), counted(1000, "cell")) == (
-        "1 cell",
-        "0 cells",
-        "1,000 cells",
-    )
-    domain = dphist.Domain([dphist.Ordinal("x", range(3))])
-    release = dphist.publish(
-        dphist.Histogram(domain, np.array([0, 90, 0])), epsilon=2, mechanism="sparselaplace(threshold=40)"
-    )
-    assert "1 cell of 40 or more" in repr(release)
-    assert "(1 question, " in repr(release.transcript)
-    assert "1 question " in repr(dphist.Workload.where(domain, x=1))
-    assert (
-        dphist.Unit(cells=1, per_cell=2, id="who").describe().endswith("are counted, all of them in one cell")
-    )
 
 
 def test_an_interval_is_written_so_that_its_ends_can_be_told_apart() -> None:

@@ -21,7 +21,6 @@ from dphist.mechanisms import Auto, Residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.unit import Unit
-from dphist.private.facts import facts_of
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.wide import tables_release
 from dphist.release.cells import TableCells
@@ -213,26 +212,6 @@ def test_intervals_hold(budget: Budget) -> None:
         release.save("never.parquet")
 
 
-def test_a_small_domain_is_a_cube() -> None:
-    histogram = dphist.Histogram(
-        dphist.Domain([dphist.Ordinal("x", range(6)), dphist.Nominal("y", ["a", "b"])]),
-        np.arange(12).reshape(6, 2),
-    )
-    for release in (
-        dphist.publish(histogram, epsilon=3, mechanism="residuals"),
-        dphist.publish(histogram, rho=1, mechanism="residuals"),
-    ):
-        assert release.counts.shape == (6, 2)
-        release.verify()
-
-
-def test_no_records_and_columns_of_one_value() -> None:
-    release = dphist.publish(people(40).iloc[:0], DOMAIN, 1, "residuals", allow_dropped=1)
-    release.verify()
-    assert release.answer().value < 200
-    assert release.project("constant", "sex").counts.shape == (1, 2)
-
-
 def test_auto_goes_wide_where_nobody_can_write_out_the_cells() -> None:
     auto = dphist.mechanisms.Auto()
     wide = dphist.Domain([dphist.Ordinal(f"x{i}", range(10)) for i in range(12)])
@@ -328,58 +307,6 @@ def test_the_forecast_of_auto_is_of_the_model_that_it_publishes(dependent: bool)
     (many,) = dphist.planning.plan(domain, 10, "marginals:2", mechanisms=["auto"], records=10**6)
     (plain,) = dphist.planning.plan(domain, 10, "marginals:2", mechanisms=["residuals"], records=10**6)
     assert many.error == pytest.approx(plain.error, rel=0.05)
-
-
-def test_auto_says_by_how_much_it_expects_one_way_to_be_better() -> None:
-    domain = dphist.Domain(
-        [dphist.Ordinal("age", range(100)), *(dphist.Ordinal(f"x{i}", range(6)) for i in range(12))]
-    )
-    draw = np.random.default_rng(4)
-    held = CodedColumns(
-        domain, tuple(draw.integers(0, size, 3_000).astype(np.uint8) for size in domain.shape)
-    )
-    found = {}
-    for text in ("marginals:2", "marginals:2 ranges:age", "marginals:1"):
-        asked = dphist.Workload.parse(domain, text)
-        release = tables_release(
-            held,
-            Budget.of(rho="1/50"),
-            dphist.mechanisms.Auto(),
-            Unit(),
-            asked,
-            noise=Noise(Keystream.for_tests(2)),
-        )
-        found[text] = release.mechanism.why  # type: ignore[attr-defined]
-        release.verify()
-    assert re.search(
-        r"\(mixture\): .* about [\d.]+% of the records .* without the model \d+%", found["marginals:2"]
-    )
-    assert (
-        "along age with them (residuals), whose ranges will typically be off by 7"
-        in found["marginals:2 ranges:age"]
-    )
-    assert "(residuals)" in found["marginals:1"]
-
-
-def test_auto_on_a_cube_measures_residuals_where_they_are_forecast_to_be_better() -> None:
-    domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(4)) for i in range(9)])
-    asked = dphist.Workload.parse(domain, "marginals:2")
-    chosen = {
-        budget.pure: dphist.mechanisms.Auto().choose(facts_of(domain, budget, Unit(), asked))
-        for budget in (Budget.of(epsilon=1), Budget.of(rho="1/50"))
-    }
-    assert isinstance(chosen[False][0], Residuals)
-    assert "(residuals): tables measured one by one would be" in chosen[False][1]
-    assert "(residuals): tables measured one by one would be off by 30% more" in chosen[True][1]
-    # Of many values larger tables gain nothing under ε.
-    few = dphist.Domain([dphist.Ordinal(f"x{i}", range(16)) for i in range(4)])
-    told = dphist.Workload.parse(few, "marginals:2")
-    plain = dphist.mechanisms.Auto().choose(facts_of(few, Budget.of(epsilon=1), Unit(), told))
-    assert "(marginals)" in plain[1]
-    sure = dphist.mechanisms.Auto(guaranteed=True).choose(
-        facts_of(domain, Budget.of(rho="1/50"), Unit(), asked)
-    )
-    assert isinstance(sure[0], Residuals)
 
 
 def test_what_wide_tables_do_not_hold_is_refused_before_it_is_counted() -> None:

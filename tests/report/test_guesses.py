@@ -211,28 +211,6 @@ def test_two_releases_are_compared(release, unseen):
     assert compare("one", release, "other", release, {"q": "sex = 'F'"})["measured"]
 
 
-def test_cube_says_so(release):
-    cube = Cube(release)
-    counts = cube.by("age", "sex").count()
-    assert counts.method.startswith("bounds: ")
-    assert np.all(counts.guessed)
-    assert (counts.low <= counts.value).all()
-    assert (counts.value <= counts.high).all()
-    assert cube.dice(job="a", sex="F").count().only().guess
-    # Bounds of counts bound what follows from them.
-    female = cube.slice(sex="F")
-    tables = cube.by("sex").mean("age"), cube.by("sex").sum("age")
-    for table in (*tables, female.quantiles("age", [0.25, 0.5]), female.cdf("age")):
-        assert table.method == counts.method
-        assert np.all(table.guessed)
-        assert (table.low <= table.value).all()
-        assert (table.value <= table.high).all()
-    assert "  (not measured; 95% bounds " in str(female.mean("age").only())
-    # What was measured keeps its intervals.
-    assert np.isfinite(cube.mean("age").low).all()
-    assert cube.mean("age").guessed is None
-
-
 def test_cube_has_no_number_where_there_is_not_even_a_guess():
     columns = [dphist.Nominal(f"answer {i}", ["yes", "no", "maybe", "never"]) for i in range(12)]
     domain = dphist.Domain([dphist.Ordinal("age", range(9)), dphist.Nominal("sex", ["F", "M"]), *columns])

@@ -72,11 +72,6 @@ def test_the_report_and_the_explorer_show_measures(release: dphist.Release) -> N
     assert json.dumps(shown["measures"])
 
 
-def test_sql_sees_the_sums(release: dphist.Release) -> None:
-    found = release.sql("select sum(sum_cost) as cost, sum(estimate) as people from release")
-    assert found.rows[0][0] == pytest.approx(release.sum("cost").value)
-
-
 def test_the_commands(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     frame = pd.DataFrame({"age": random.integers(0, 12, 500), "cost": random.integers(0, 99, 500)})

@@ -182,28 +182,6 @@ def test_what_is_missing_is_named(release, monkeypatch):
         release.plot("age")
 
 
-def test_the_script_of_pictures_is_made_once_a_machine(tmp_path, monkeypatch):
-    from dphist.report import pictures
-
-    class Converter:
-        __version__ = "9"
-        made = 0
-
-        def javascript_bundle(self):
-            Converter.made += 1
-            return "let a = 'ä'"
-
-    monkeypatch.setattr(pictures, "_converter", Converter)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    bundle = pictures._bundle.__wrapped__
-    assert bundle() == bundle() == "let a = 'ä'"
-    assert Converter.made == 1
-    assert [path.name for path in (tmp_path / "dphist").iterdir()] == ["vega-9.js"]
-    # A folder that may not be written is no obstacle.
-    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
-    assert bundle() == "let a = 'ä'"
-
-
 def test_what_discovered_keys_add_up_to_is_not_called_everything():
     pages = pyarrow.table({"page": ["a"] * 900 + ["b"] * 400 + ["c"] * 2, "who": range(1302)})
     found = dphist.publish(
@@ -240,35 +218,6 @@ def test_a_map_of_how_far_off_numbers_may_be_is_drawn_only_where_they_differ():
     assert "How far off they may be" not in level
     assert "How far off they may be" in uneven
     assert "interval is about" not in uneven
-
-
-def test_names_stand_aslant_only_where_none_may_go():
-    domain = dphist.Domain(
-        [
-            dphist.Ordinal("day", dates=("2025-01-01", "2026-01-01", "1d")),
-            dphist.Nominal("place", [f"a town with a long name {town}" for town in range(6)]),
-        ]
-    )
-    release = dphist.publish(dphist.Histogram(domain, np.full((365, 6), 9)), epsilon=1, mechanism="laplace")
-    days, places = (figure(release, names).to_json() for names in (["day", "place"], ["place", "day"]))
-    assert "labelAngle" not in days
-    assert "labelAngle" in places
-
-
-def test_bars_that_lie_have_few_numbers_below(release):
-    bars = figure(release, "place", width="container").to_dict()["layer"][0]
-    assert bars["encoding"]["x"]["field"] == "mean"
-    assert bars["encoding"]["x"]["axis"]["tickCount"] <= 10
-
-
-def test_attributes_in_no_measured_table_are_told_so():
-    names = [f"q{place}" for place in range(18)]
-    domain = dphist.Domain([dphist.Nominal(name, ["no", "yes"]) for name in names])
-    rows = pyarrow.table({name: ["yes", "no"] * 50 for name in names})
-    made = dphist.publish(rows, domain, 1, "residuals", workload="marginals:q0,q1", unattended=True)
-    page = report_page(made, title="answers", file="answers.parquet")
-    assert "Records by q2, not measured" in page
-    assert page.count("not measured") > 10
 
 
 def test_without_docstrings_figures_are_refused_by_name(tmp_path):

@@ -103,21 +103,6 @@ def test_a_window_outside_the_cells_is_refused():
         cut(ATTRIBUTES[0], 10, window=(5, 400))
 
 
-def test_kept_running_sums_answer_as_fresh_ones_do():
-    domain = dphist.Domain([dphist.Ordinal("a", range(30)), dphist.Ordinal("b", range(20))])
-    counts = np.random.default_rng(2).poisson(9, domain.shape)
-    release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/3").polished(nonnegative=True)
-    for workload in (
-        Workload.random(domain, 200, seed=4),
-        Workload.cells(domain),
-        Workload.prefixes(domain),
-        Workload.marginals(domain),
-        Workload.where(domain, {"a": [(1, 3), (7, 9)]}),
-    ):
-        for _ in range(2):
-            np.testing.assert_array_equal(release.answer(workload).value, workload.answer(release.counts))
-
-
 @pytest.mark.parametrize(
     ("method", "said"),
     [

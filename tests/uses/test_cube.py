@@ -149,13 +149,6 @@ def test_intervals_of_sums_means_and_quantiles_cover(mechanism):
     assert table.high[19] - table.low[19] < 0.2
 
 
-def test_the_variance_of_a_sum_is_exact_for_independent_noise():
-    release = seeded(counts_of(), "laplace", "1", 1)
-    line = whole_line(release, "age")
-    variance = line._covariance
-    assert np.allclose(variance, np.diag(np.full(40, 2.0 * 10)))
-
-
 def test_covariances_equal_those_of_simulated_noise():
     counts = np.full((8,), 300)
     domain = Domain([Ordinal("x", range(8))])
@@ -245,18 +238,6 @@ def test_sums_of_long_lines_are_nearly_as_narrow_as_their_noise_allows():
     steps = np.repeat([1.0, 3.0], 500)
     exact = line._reach(np.array([(steps**2).sum() * line._cells[3][0] ** 2]), 0.95)[0]
     assert line._reach(line._variance(steps, np.zeros(1)), 0.95)[0] == pytest.approx(exact)
-
-
-def test_a_line_that_is_asked_again_is_not_worked_out_again(release):
-    first = release.by("place").mean("age")
-    kept = dict(release._lines)
-    assert kept, "what was worked out is kept"
-    assert (release.by("place").mean("age").value == first.value).all()
-    assert release._lines == kept, "the very same lines"
-    release.by("place").quantiles("age", [0.5])
-    assert release._lines == kept, "and other questions about them"
-    release.mean("age")
-    assert release._lines != kept, "only the last are kept"
 
 
 def test_a_quantile_may_be_any_cell_of_a_block_that_was_not_divided():

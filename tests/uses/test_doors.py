@@ -52,12 +52,6 @@ def test_questions_and_sql_are_those_of_the_command_line(release):
     assert release.sql(query, parameters=[50]).rows == release.sql(query, parameters=[50]).rows
 
 
-def test_the_page_is_given_and_written(release, tmp_path):
-    page = release.report(tmp_path / "page.html", title="people of two places")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
-    assert "people of two places" in page
-
-
 def test_wrong_questions_are_refused_by_name(release):
     for ask in (
         lambda: release.mean("place"),

@@ -88,19 +88,6 @@ def test_a_spreadsheet_explains_itself(release, tmp_path):
     assert not (tmp_path / "large.xlsx").exists()
 
 
-def test_what_was_not_measured_has_bounds(tmp_path):
-    domain = dphist.Domain([dphist.Ordinal("x", range(4)), dphist.Nominal("y", ["a", "b"])])
-    release = dphist.publish(
-        dphist.Histogram(domain, np.full((4, 2), 7)), epsilon=1, mechanism="marginals",
-        workload=dphist.Workload.marginals(domain, [["x"], ["y"]]),
-    )  # fmt: skip
-    for name in ("out.csv", "out.xlsx"):
-        path = export(release, tmp_path / name)[0]
-        frame = pd.read_csv(path) if name.endswith("csv") else pd.read_excel(path)
-        assert (frame["low"] <= frame["estimate"]).all()
-        assert (frame["estimate"] <= frame["high"]).all()
-
-
 def test_the_command(release, tmp_path):
     release.save(tmp_path / "out.parquet")
     run = CliRunner()

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from dphist.report import report_page
-from dphist.web import planner
 
 pytestmark = pytest.mark.browser
 
@@ -185,22 +184,6 @@ def test_the_planner_forecasts_and_follows_its_slider(look, address):
     asked_only(watched, address)
 
 
-def test_the_planner_forecasts_without_scripts(look, address, monkeypatch):
-    monkeypatch.setattr(planner, "MECHANISMS", ("laplace",))
-    page = look(f"{address}/plan", script=False).page
-    page.get_by_role("button", name="Forecast").click()
-    page.wait_for_selector("#rows >> text=laplace")
-    assert page.locator("#rows td").first.inner_text() == "1.36"
-
-
-def test_the_planner_says_what_is_wrong_with_a_schema(look, address):
-    page = look(f"{address}/plan", width=400).page
-    page.locator("#schema").fill("nonsense")
-    page.get_by_role("button", name="Forecast").click()
-    page.wait_for_function("() => document.getElementById('problem').textContent.includes('TOML')")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_the_report_works_from_a_file_and_fetches_nothing(look, release, tmp_path, width, scheme):
     page_file = tmp_path / "report.html"
@@ -215,30 +198,6 @@ def test_the_report_works_from_a_file_and_fetches_nothing(look, release, tmp_pat
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
     )
     assert contrast(ink, paper) > 7
-
-
-@pytest.mark.parametrize("path", ["/", "/compare", "/plan"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everything_has_a_name_and_can_be_read(look, address, path, scheme):
-    page = look(address + path, scheme=scheme).page
-    page.wait_for_load_state("load")
-    nameless = page.evaluate(
-        """() => [...document.querySelectorAll('input:not([type=hidden]), select, textarea, button')]
-             .filter((e) => !(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim()))
-             .map((e) => e.outerHTML)"""
-    )
-    assert nameless == []
-    pairs = page.evaluate(
-        """() => [...document.querySelectorAll('p, a, label, h1, h2, legend, dt, dd, th, td, .soft, button')]
-             .filter((e) => e.offsetParent && !e.disabled).map((e) => {
-               const clear = (at) => getComputedStyle(at).backgroundColor === 'rgba(0, 0, 0, 0)';
-               let paper = e;
-               while (clear(paper)) paper = paper.parentElement;
-               return [getComputedStyle(e).color, getComputedStyle(paper).backgroundColor];
-             })"""
-    )
-    assert pairs
-    assert min(contrast(*pair) for pair in pairs) >= 4.5
 
 
 def violations(page):

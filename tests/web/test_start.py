@@ -268,20 +268,6 @@ def test_the_page_asks_for_its_token_and_pays_once_and_only_when_told(client, vi
         assert ask("/", "POST", data=form).status_code == 400
 
 
-def test_the_curve_of_expected_error_is_drawn_once_for_one_schema(client, visits, tmp_path, monkeypatch):
-    drawn = []
-
-    def curve(start):
-        drawn.append(start.schema)
-        return [(each, Forecast("auto", 2.0, 2.0, "exact")) for each in ("1", "3")]
-
-    monkeypatch.setattr(Start, "curve", curve)
-    ask = client(create_start(str(visits), tmp_path))
-    for form in (FORM, {**FORM, "epsilon": "1/4"}, {**FORM, "workload": "ranges"}, FORM):
-        assert ask("/", "POST", data={**form, "action": "check"}).status_code == 200
-    assert len(drawn) == len(set(drawn)) == 2
-
-
 def test_a_report_that_cannot_be_written_does_not_hide_what_was_paid_for(client, visits, tmp_path):
     """A folder stands in the report's place: the page says so, where the release is, and shows the report itself."""
     (tmp_path / "visits.report.html").mkdir()
