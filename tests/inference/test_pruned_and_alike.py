@@ -8,13 +8,10 @@ import pytest
 
 import dphist
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive import PredictiveErrors
-from dphist.inference.predictive.alike import alike_part
-from dphist.inference.predictive.learning import learned_of_cells, learned_of_tree
+from dphist.inference.predictive.learning import learned_of_tree
 from dphist.mechanisms import AdaptiveTree
 from dphist.mechanisms.trees.planning import _pruned, counts_of_boxes
 from dphist.testing import run
-from dphist_bench.data.drawn import drawn_plane
 
 
 def _boxes(shape, leaning):
@@ -37,52 +34,17 @@ def _boxes(shape, leaning):
     return learned_of_tree(tree).law
 
 
-def _alike(law):
-    tree = law.halved
-    return alike_part(tree.left, tree.low, tree.high, tree.size, *tree.totals)
-
-
-def test_leaves_that_lean_to_the_same_side_are_alike_and_others_are_not():
-    assert _alike(_boxes((8, 8, 8), lambda node: 200.0)) == pytest.approx(1.0, abs=0.01)
-    assert _alike(_boxes((8, 8, 8), lambda node: 200.0 * (-1) ** node)) < 0.02
-    # Less than noise: nothing is told, and a half is believed.
-    assert _alike(_boxes((8, 8, 8), lambda node: 0.0)) == pytest.approx(0.5, abs=0.2)
-
-
-def test_lines_and_measured_cells_have_nothing_alike():
-    line = MeasuredTree.of((8,), [-1, 0, 0], [[0], [0], [4]], [[8], [4], [8]], [9, 8, 1], [1] * 3)
-    assert learned_of_tree(line).law.alike == 0.0
-    assert learned_of_cells(np.ones((3, 4, 5)), 2.0).law.alike == 0.0
-
-
-def test_planes_of_two_independent_attributes_say_that_leaves_err_alike():
-    """A product of two lines: tables of one attribute hold, which they did in 0.85 of the cases."""
-    _, plane, epsilon = drawn_plane(201)
-    table = dphist.Workload.marginals(plane.domain, 1)
-    truth, held, plain = np.asarray(table.answer(plane.counts)), [], []
-    for seed in range(4):
-        estimate = run(AdaptiveTree(), plane, epsilon, seed=seed)
-        errors = estimate.errors
-        assert isinstance(errors, PredictiveErrors)
-        published = errors.answer(table, np.asarray(table.answer(estimate.counts)))
-        bounds = errors.interval(table, published, 0.95)
-        held.append(((bounds.low <= truth) & (truth <= bounds.high)).mean())
-        law = replace(errors.measured.learned.law, alike=0.0)
-        bounds = replace(errors, law=law).interval(table, published, 0.95)
-        plain.append(((bounds.low <= truth) & (truth <= bounds.high)).mean())
-    assert np.mean(held) > max(0.93, np.mean(plain) + 0.05)
-
-
 def test_what_is_alike_adds_up_over_the_leaves_that_a_table_cuts():
-    same, own = (_boxes((8, 8, 8), lambda node, swing=swing: 200.0 * swing**node) for swing in (1, -1))
+    law = _boxes((8, 8, 8), lambda node: 200.0)
+    own, same = replace(law, alike=0.0), replace(law, alike=1.0)
     first, every = np.array([[0, 0, 0]]), np.array([[8, 1, 8]])
-    wide, narrow = (law.ask(first, every).inner[0] for law in (same, own))
     # Sixty-four leaves are cut: their roots add up instead of their squares.
-    assert wide > 20 * narrow
+    assert same.ask(first, every).inner[0] == pytest.approx(64.0 * own.ask(first, every).inner[0])
     # A cell lies in one leaf: it has nothing to add up.
     one = np.array([[0, 0, 0], [0, 0, 0]]), np.array([[1, 1, 1], [1, 1, 2]])
     cell, two = same.ask(*one, np.array([0, 1, 2])).inner
     assert two <= 4.0 * cell * (1.0 + 1e-9)
+    assert own.ask(*one).inner[0] == pytest.approx(cell)
 
 
 def _product(records):

@@ -331,7 +331,7 @@ def _write_measured(
 ) -> dict[str, Any]:
     if isinstance(measured, MeasuredBlocks):
         tree = _write_tree(measured.tree, store, place, model)
-        return {"tree": tree, "near": measured.near, "levels": measured.levels}
+        return {"tree": tree, "near": False, "levels": measured.levels}
     return {
         "cells": store.put(measured.values.reshape(-1)),
         "law": _write_law(measured.law, store, place, model),
@@ -341,9 +341,9 @@ def _write_measured(
 def _read_measured(told: Any, store: Store, place: Place, made: Made) -> MeasuredCells | MeasuredBlocks:
     if "tree" in told:
         tree = _read_tree(told["tree"], store, place, made)
-        if tree.shape != place.shape or type(told["near"]) is not bool or type(told["levels"]) is not int:
+        if tree.shape != place.shape or type(told["levels"]) is not int:
             raise ValueError("not a tree of these cells")
-        return MeasuredBlocks(tree, told["near"], told["levels"])
+        return MeasuredBlocks(tree, told["levels"])
     values = store.get(told["cells"]).reshape(place.shape)
     return MeasuredCells(values, _read_law(told["law"], store, place, made))
 

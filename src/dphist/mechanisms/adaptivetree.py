@@ -100,9 +100,7 @@ class AdaptiveTree:
     With ``estimator="averaged"`` the counts of an ordered attribute are a mean of the totals handed down and of what
     the predictive law of intervals expects of every cell (`dphist.inference.predictive`): how totals divide is learned
     from all splits, so what does not stand out of the noise is believed less. The less there is to tell, the more it is
-    the law's. The same measurements are made. In several dimensions boxes with few records are looked at for their
-    cells step by step, not far below them, and for less than a plan of fixed levels would spend, since what each look
-    shows decides the next.
+    the law's. The same measurements are made.
 
     Args:
         estimator: On an ordered line or in several dimensions, whether counts are the "totals" handed down or
@@ -124,16 +122,15 @@ class AdaptiveTree:
             from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
-            near = self.estimator == "averaged"
-            tree, level = grow(data, PlannedBoxes(replace(planner, near=near)))
+            tree, level = grow(data, PlannedBoxes(planner))
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
                 "each next step was planned for such ranges, from totals already paid for"
             )
-            errors = _errors(tree, near=near)
+            errors = _errors(tree)
             counts = counts_of_boxes(tree, level)
-            if near and data.size <= _LARGEST_AVERAGED:
+            if self.estimator == "averaged" and data.size <= _LARGEST_AVERAGED:
                 counts = averaged(counts, errors.measured.learned)
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree, layout = self.grow(data)
@@ -214,6 +211,6 @@ def averaged(counts: FloatArray, learned: Learned) -> FloatArray:
     return np.asarray(counts + part * (learned.law.counts - counts), dtype=np.float64)
 
 
-def _errors(tree: MeasuredTree, divided: int = 0, *, near: bool = False) -> PredictiveErrors:
+def _errors(tree: MeasuredTree, divided: int = 0) -> PredictiveErrors:
     """Errors of a tree; on a line, how many levels of blocks may have been divided further."""
-    return PredictiveErrors(MeasuredBlocks(tree, near, divided))
+    return PredictiveErrors(MeasuredBlocks(tree, divided))

@@ -116,12 +116,10 @@ class MeasuredBlocks:
 
     Args:
         tree: The blocks with their noisy totals.
-        near: Whether it was grown step by step, each next look decided by what the last showed.
         levels: On a line, how many levels of blocks there may be, which is public; 0 elsewhere.
     """
 
     tree: MeasuredTree
-    near: bool = False
     levels: int = 0
 
     @cached_property
@@ -134,7 +132,7 @@ class MeasuredBlocks:
         """Learned from all splits."""
         from dphist.inference.predictive.learning import learned_of_tree
 
-        return learned_of_tree(self.tree, near=self.near)
+        return learned_of_tree(self.tree)
 
     @cached_property
     def theorem(self) -> Theorem:

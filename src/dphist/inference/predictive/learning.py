@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive.alike import alike_part
 from dphist.inference.predictive.halved import Halved
 from dphist.inference.predictive.law import Law, Said, size_classes_of
 from dphist.inference.predictive.trials import trial_boxes
@@ -55,17 +54,12 @@ _BEFORE = float(np.dot(FIRST, WAYS)) / sum(FIRST)
 # the law's mean overlaps. Of 62 made-up and drawn ones (100 to 129, 3 draws) 2 of 248 cases then fall below 0.93, as
 # before; rectangles on average hold in 0.98.
 _OVERLAP_ON_PLANES = 0.9
-# A plane that was looked at step by step has larger blocks where records are few, and what lies inside is the larger
-# part of what is unknown: squared errors are larger by the factor 1 + 2.2/√d where the total is d deviations of its
-# noise. Of made-up planes with 10,000 records the least, a diagonal at ε = 0.1, then holds in 0.94 (24 draws); in 0.91
-# without it (12 draws), and in 0.95 where it was not looked at step by step.
-_STEP_BY_STEP = 2.2
-
-
-# How much of what leaves have alike adds up. Of `adaptivetree` on 26 drawn cubes (6 draws) 3 of 78 cases fell below
-# 0.93 with a half, least 0.90; on 12 of them (8 draws) none with all of it, 7 of 36 without, least 0.40. And on planes,
-# which questions cut less often at one place.
-_ALIKE, _ALIKE_ON_PLANES = 0.65, 0.4
+# Which part of what is unknown inside leaves is the same in all that a question cuts, on planes and from three axes on:
+# where attributes do not depend on each other all boxes lean to the same side, and errors of a table of one attribute,
+# which cuts nearly all leaves at one place, add up instead of cancelling out. Of tables of one attribute 0.95 then hold
+# at least on each of nine drawn cubes (50,020 to 50,028), without it 0.71; on six planes 0.92 instead of 0.89. Read off
+# the splits themselves it is no nearer (bench/results/tried.md).
+_ALIKE_ON_PLANES, _ALIKE = 0.05, 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +99,11 @@ class Learned:
         return _averaged((sums - self.tried.plain) ** 2 / self.tried.noise, self.starts)
 
 
-def learned_of_tree(tree: MeasuredTree, *, near: bool = False) -> Learned:
-    """Learn from a measured tree: boxes with noisy totals, siblings side by side; perhaps one grown step by step.
+def learned_of_tree(tree: MeasuredTree) -> Learned:
+    """Learn from a measured tree: boxes with noisy totals, siblings side by side.
 
     Args:
         tree: The tree.
-        near: Whether it was grown step by step.
 
     Returns:
         The law, and what it was learned from.
@@ -118,7 +111,6 @@ def learned_of_tree(tree: MeasuredTree, *, near: bool = False) -> Learned:
     halved, axes = Halved.of_tree(tree), len(tree.shape)
     seen = math.sqrt(halved.deviations)
     overlap = _OVERLAP_ON_PLANES if axes == 2 else 1.0
-    overlap *= 1.0 + _STEP_BY_STEP / seen if near else 1.0
     least = LEAST_CAUTION * (1.0 + _LITTLE_LEARNED / seen)
     return _learned(halved, least, doubt=_DOUBT_OF_TREES if axes == 1 else 0.0, overlap=overlap)
 
@@ -148,9 +140,8 @@ def _learned(
     ways = learn_ways(tree.left, tree.size, best, spread)
     hidden = _UNSEEN * (1.0 + _HIDDEN / math.sqrt(tree.deviations)) * _BEFORE
     uneven = np.minimum(ways @ np.array(WAYS) + hidden * CARRIED / (CARRIED + _told(tree)[: len(ways)]), 1.0)
-    # Less than what the splits show, as what lies inside leaves counts twice anyway (see `_caution`).
-    part = _ALIKE_ON_PLANES if len(tree.shape) == 2 else _ALIKE
-    alike = part * alike_part(tree.left, tree.low, tree.high, tree.size, best, spread)
+    axes = len(tree.shape)
+    alike = 0.0 if axes == 1 else _ALIKE_ON_PLANES if axes == 2 else _ALIKE
     law = Law.of(
         *(tree, infer_splits(tree.left, tree.size, best, spread, ways), uneven, alike),
         doubt=doubt,

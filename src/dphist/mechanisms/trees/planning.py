@@ -77,21 +77,6 @@ class PlannedConstants:
     """At a total of 100 deviations pruned counts and counts that were not pruned have equal parts. On 70 planes
     drawn by number (``dphist_bench.data.drawn``, three releases each) errors are 0.94 to 0.96 of the pruned ones' by
     kind of question (mean over planes), 1.10 at worst; with 15 they are 0.95 to 0.96, 1.05 at worst."""
-    thin: float = 1.0
-    """A box with at most 1 noise scale of records for each cell, of what it has left, is looked at from near
-    by, if that was asked for (`Planner.near`): the plan reckons with levels that are fixed beforehand, while each look
-    shows where the next is worth its price. On 132 cases of made-up planes (22 kinds at 10² to 10⁸ noise scales of
-    records, two draws, announced rectangles) errors are 0.95 of those of the plan as it is, on small rectangles 0.94,
-    on cells 0.92; on 87 drawn ones (900 to 999) 0.96, 0.95, 0.97. With 0.1, 0.5 and 2 instead of 1 they are 0.96, 0.95
-    and 0.96, on drawn ones 0.99, 0.98 and 0.94."""
-    nearest: int = 2
-    """The next boxes are then at most 2 levels finer. With 3 rectangles have 1.10 of the error below 10,000 noise
-    scales of records."""
-    sparing: tuple[Fraction, Fraction] = (Fraction(7, 10), Fraction(1, 2))
-    """They cost this part of what was planned; the second where finer ones had been. With (0.85, 0.6) small rectangles
-    have 1.04 of the error, with (0.6, 0.4) and at most 0.4 rectangles have 1.02, on drawn planes 1.05."""
-    sparing_most: Fraction = Fraction(1, 2)
-    """And at most this part of what is left."""
     grain: int = 32
     """Shares are rounded to this, so that the last bits of a float never decide what is asked. [−1 ± 2, 0 ± 1]"""
 
@@ -140,8 +125,6 @@ class Planner:
     weight: FloatArray
     law: NoiseLaw
     """The noise of a question that would spend the whole budget."""
-    near: bool = False
-    """Whether thin boxes are looked at step by step (`PlannedConstants.thin`)."""
 
     @classmethod
     def for_ranges(
@@ -194,18 +177,7 @@ class Planner:
         )
         if target < last:
             share = min(share, CONSTANTS.most)
-        step = Step(target, max(share, Fraction(1, CONSTANTS.grain)))
-        thin = total <= CONSTANTS.thin * float(self.law.of_share(left).scale) * self.cells[level]
-        return self._nearer(level, step) if self.near and thin else step
-
-    def _nearer(self, level: int, step: Step) -> Step:
-        """The same step for less, and not far: what is saved is spent where it turns out to matter."""
-        target = min(step.level, level + CONSTANTS.nearest)
-        if target == len(self.sides) - 1:
-            return step
-        part = CONSTANTS.sparing[1 if target < step.level else 0]
-        share = Fraction(round(step.share * part * CONSTANTS.grain), CONSTANTS.grain)
-        return Step(target, max(min(share, CONSTANTS.sparing_most), Fraction(1, CONSTANTS.grain)))
+        return Step(target, max(share, Fraction(1, CONSTANTS.grain)))
 
 
 def roughness_of(
