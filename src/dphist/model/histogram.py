@@ -118,9 +118,9 @@ class Histogram:
         return f"Histogram({axes}; counts are secret)"
 
 
-def sum_others(counts: IntArray, axes: Sequence[int]) -> IntArray:
+def sum_others(counts: npt.NDArray[Any], axes: Sequence[int]) -> npt.NDArray[Any]:
     """Sum a cube over all axes but some, which stay in the order they are named."""
-    others = tuple(axis for axis in range(counts.ndim) if axis not in axes)
-    kept = sorted(axes)
-    summed = np.asarray(counts.sum(axis=others, dtype=np.int64))
-    return np.array(summed.transpose([kept.index(axis) for axis in axes]), dtype=np.int64, order="C")
+    others, kept = tuple(axis for axis in range(counts.ndim) if axis not in axes), sorted(axes)
+    return np.array(
+        np.asarray(counts.sum(axis=others)).transpose([kept.index(axis) for axis in axes]), order="C"
+    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dphist.arguments import explained
 from dphist.errors import InputError, NotPrivate
 from dphist.model.domain import Domain
-from dphist.model.histogram import Histogram
+from dphist.model.histogram import Histogram, sum_others
 from dphist.release.cells import TableCells
 from dphist.release.columns import own_values
 from dphist.release.release import Release
@@ -103,10 +103,7 @@ class ReleaseID3:
             sizes = tuple(release.domain.shape[axis] for axis in axes)
             return HeldRecords(np.stack([codes[axis] for axis in axes], axis=1), sizes, names)
         counts = np.maximum(np.asarray(release.counts, dtype=np.float64), 0.0).reshape(release.domain.shape)
-        others = tuple(axis for axis in range(counts.ndim) if axis not in axes)
-        kept = [axis for axis in range(counts.ndim) if axis in axes]
-        counts = counts.sum(axis=others) if others else counts
-        return HeldCounts(counts.transpose([kept.index(axis) for axis in axes]), names)
+        return HeldCounts(sum_others(counts, axes), names)
 
     def predict_proba(self, records: Any) -> FloatArray:
         """Give each class's share in the leaf of every record; unknown values stay at the node above.

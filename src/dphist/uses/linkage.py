@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphist.arguments import explained
 from dphist.errors import InputError
-from dphist.kernels.paint import paint_boxes
 from dphist.mechanisms.dpcube import box_tree
 from dphist.model.domain import Domain
 from dphist.release import Release
@@ -85,28 +84,17 @@ class Blocking:
             raise InputError(
                 "both releases must have the same domain; project them to the attributes they share"
             )
-        if (
-            attributes is not None
-            or isinstance(first.cells, TableCells)
-            or isinstance(second.cells, TableCells)
-        ):
+        sides = first, second
+        if attributes is not None or any(isinstance(side.cells, TableCells) for side in sides):
             names = _best_table(first, second) if attributes is None else tuple(attributes)
-            domain, sides = first.domain.project(names), [first.project(*names), second.project(*names)]
-            one, other = (_even(side.counts) for side in sides)
-            counts = [np.asarray(side.counts, dtype=np.float64) for side in sides]
+            domain, counts = first.domain.project(names), [side.project(*names).counts for side in sides]
+            one, other = map(_even, counts)
         else:
-            domain, one, other = first.domain, _boxes(first), _boxes(second)
-            counts = [first.counts, second.counts]
-        labels = (
-            np.unique(one * (int(other.max()) + 1) + other, return_inverse=True)[1]
-            .reshape(-1)
-            .astype(np.int64)
-        )
-        count = int(labels.max()) + 1
-        sizes: list[FloatArray] = [
-            np.bincount(labels, side.reshape(-1), minlength=count).astype(np.float64) for side in counts
-        ]
-        return cls(domain, labels, sizes[0], sizes[1], (sizes[0] > least) & (sizes[1] > least))
+            domain, counts = first.domain, [side.counts for side in sides]
+            one, other = map(_boxes, sides)
+        labels = np.unique(one * (int(other.max()) + 1) + other, return_inverse=True)[1].reshape(-1)
+        held, beside = (np.bincount(labels, each.reshape(-1)).astype(np.float64) for each in counts)
+        return cls(domain, labels.astype(np.int64), held, beside, (held > least) & (beside > least))
 
     def __len__(self) -> int:
         return int(self.kept.sum())
@@ -149,8 +137,7 @@ class Blocking:
         Returns:
             A share between 0 and 1.
         """
-        one, other = self.assign(first), self.assign(second)
-        return reduction_ratio(one, other)
+        return reduction_ratio(self.assign(first), self.assign(second))
 
     def pair_completeness(self, first: Any, second: Any, matches: Iterable[tuple[int, int]]) -> float:
         """Measure which share of true matches, given as places of rows, still meets in a block.
@@ -192,27 +179,20 @@ def reduction_ratio(first: ArrayLike, second: ArrayLike) -> float:
     one, other = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
     if one.size == 0 or other.size == 0:
         return 0.0
-    count = int(max(one.max(), other.max())) + 1
-    if count <= 0:
-        return 1.0
-    pairs = np.bincount(one[one >= 0], minlength=count).astype(np.float64) @ np.bincount(
-        other[other >= 0], minlength=count
-    )
-    return 1.0 - float(pairs) / (float(one.size) * float(other.size))
+    count = int(max(one.max(), other.max(), 0)) + 1
+    held, beside = (np.bincount(each[each >= 0], minlength=count).astype(np.float64) for each in (one, other))
+    return 1.0 - float(held @ beside) / (float(one.size) * float(other.size))
 
 
 def _boxes(release: Release) -> IntArray:
     """The block of every cell: the boxes the release's mechanism counted, else boxes in which its estimate is even."""
-    shape = release.domain.shape
     leaves = getattr(release.model.errors, "leaves", None)
     if leaves is None:
         return _even(release.counts)
-    low, high = leaves()
-    labels = np.empty(release.domain.size, dtype=np.int64)
-    strides = np.array([int(np.prod(shape[a + 1 :])) for a in range(len(shape))], dtype=np.int64)
-    number = np.arange(len(low))
-    paint_boxes(number, np.ascontiguousarray(low), np.ascontiguousarray(high), number, strides, labels)
-    return labels
+    labels = np.empty(release.domain.shape, dtype=np.int64)
+    for number, (low, high) in enumerate(zip(*leaves(), strict=True)):
+        labels[tuple(map(slice, low, high))] = number
+    return labels.reshape(-1)
 
 
 def _even(counts: FloatArray) -> IntArray:
@@ -230,17 +210,16 @@ def _best_table(first: Release, second: Release) -> tuple[str, ...]:
     least = np.inf
     for axes in sorted(set.intersection(*tables) - {()}):
         names = tuple(first.domain.names[axis] for axis in axes)
-        shares = []
-        for release in (first, second):
-            held = (
-                release.cells.tables[axes]
-                if isinstance(release.cells, TableCells)
-                else release.project(*names).counts
-            )
-            shares.append(np.maximum(held, 0.0) / max(float(np.maximum(held, 0.0).sum()), 1e-300))
-        left = float((shares[0] * shares[1]).sum())
+        one, other = (np.maximum(_table(release, axes, names), 0.0) for release in (first, second))
+        left = float((one * other).sum()) / max(float(one.sum()) * float(other.sum()), 1e-300)
         if left < least:
             best, least = names, left
     if not best:
         raise InputError("both releases must have published a table of the same attributes")
     return best
+
+
+def _table(release: Release, axes: tuple[int, ...], names: tuple[str, ...]) -> FloatArray:
+    if isinstance(release.cells, TableCells):
+        return np.asarray(release.cells.tables[axes], dtype=np.float64)
+    return np.asarray(release.project(*names).counts, dtype=np.float64)
