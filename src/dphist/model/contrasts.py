@@ -98,24 +98,17 @@ def contrasts_of(attribute: Ordinal | Nominal) -> Contrasts:
         >>> contrasts_of(Ordinal("x", range(4))).middle.tolist()
         [2, 1, 3]
     """
-    nodes: list[tuple[int, int, int, int]] = []
-    todo: list[tuple[list[tuple[int, int]], int]] = []
+    inside: dict[tuple[int, int], list[tuple[int, int]]] = {}
     if isinstance(attribute, Nominal):
         tree = attribute.hierarchy
-
-        def parts(node: int) -> list[tuple[int, int]]:
-            below = range(int(tree.children[node]), int(tree.children[node + 1]))
-            return [(int(tree.start[child]), int(tree.stop[child])) for child in below]
-
-        inside = {
-            (int(tree.start[node]), int(tree.stop[node])): parts(node)
-            for node in range(tree.size - 1, -1, -1)
-            if tree.children[node + 1] - tree.children[node] > 1
-        }
-        first = inside.get((0, attribute.size), [(value, value + 1) for value in range(attribute.size)])
-    else:
-        inside, first = {}, [(value, value + 1) for value in range(attribute.size)]
-    todo.append((first, 0))
+        held = list(zip(tree.start.tolist(), tree.stop.tolist(), strict=True))
+        for node in reversed(range(tree.size)):
+            below = held[tree.children[node] : tree.children[node + 1]]
+            if len(below) > 1:
+                inside[held[node]] = below
+    nodes: list[tuple[int, int, int, int]] = []
+    values = [(value, value + 1) for value in range(attribute.size)]
+    todo = [(inside.get((0, attribute.size), values), 0)]
     while todo:
         spans, depth = todo.pop(0)
         if len(spans) == 1:

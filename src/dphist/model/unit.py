@@ -47,23 +47,18 @@ class Unit:
     per_cell: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
-            raise InputError("unit: rows must be an integer of at least 1")
+        _insist_whole("rows", self.rows)
         if not isinstance(self.replace, bool):
             raise InputError("unit: replace must be true or false")
         if self.id is not None and (not isinstance(self.id, str) or not self.id):
             raise InputError("unit: id must be the name of a column")
-        self._check_cells()
-
-    def _check_cells(self) -> None:
         if self.cells is None:
             if self.per_cell is not None:
                 raise InputError("unit: per_cell needs cells, the number of cells that one unit may be in")
             return
         each = 1 if self.per_cell is None else self.per_cell
-        for name, value in (("cells", self.cells), ("per_cell", each)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"unit: {name} must be an integer of at least 1")
+        _insist_whole("cells", self.cells)
+        _insist_whole("per_cell", each)
         if self.rows not in (1, self.cells * each):
             raise InputError("unit: rows is cells times per_cell; leave it out")
         object.__setattr__(self, "per_cell", each)
@@ -132,10 +127,8 @@ class Unit:
         """
         if given is None or isinstance(given, Unit):
             return given or cls()
-        if isinstance(given, str):
-            return cls.from_json(_read(given))
-        if isinstance(given, Mapping):
-            return cls.from_json(given)
+        if isinstance(given, str | Mapping):
+            return cls.from_json(_read(given) if isinstance(given, str) else given)
         raise InputError(
             f"unit: expected a dphist.Unit, text or a mapping, not a {type(given).__name__}; {_FORMS}"
         )
@@ -155,6 +148,11 @@ class Unit:
         return Unit(**value)
 
 
+def _insist_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"unit: {name} must be an integer of at least 1")
+
+
 _FORMS = 'write for example "row", "rows=5", "rows=5, id=user" or "row, replace"'
 
 
@@ -163,11 +161,9 @@ def _read(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in text.split(","):
         name, sign, value = (each.strip() for each in part.partition("="))
-        if name in found or not name or bool(sign) != bool(value):
-            raise InputError(f"unit: {text[:60]!r} is not understood; {_FORMS}")
         if name == "row" and not sign:
             continue
-        if not sign and name != "replace":
+        if name in found or not name or bool(sign) != bool(value) or (not sign and name != "replace"):
             raise InputError(f"unit: {text[:60]!r} is not understood; {_FORMS}")
         if name == "id":
             found[name] = value

@@ -7,7 +7,6 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, VerificationError
 from dphist.model.budget import Budget
@@ -31,8 +30,6 @@ from dphist.uses.id3 import Node
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
-
-IntArray = NDArray[np.int64]
 
 
 class PrivateID3(ReleaseID3):
@@ -133,12 +130,9 @@ def private_id3(
 def _grown(right: PrivateCounts, domain: Domain, target: str, levels: int) -> Node:
     """Ask for the whole tree: a share for every level, one for the leaves."""
     rights = right.split(*[Fraction(1, levels + 1)] * (levels + 1))
+    axis = domain.axis(target)
     index = [place.astype(np.int64) for place in np.unravel_index(np.arange(domain.size), domain.shape)]
-    return _ask_tree(rights, domain, domain.axis(target), index)
-
-
-def _ask_tree(rights: tuple[PrivateCounts, ...], domain: Domain, axis: int, index: list[IntArray]) -> Node:
-    """Choose the splits level by level, count the leaves, and put the tree together from below."""
+    # Splits are chosen level by level, leaves counted, and the tree is put together from below.
     label = np.zeros(domain.size, dtype=np.int64)
     used: list[tuple[int, ...]] = [()]  # attributes on the path of each node
     splits: list[list[int]] = []  # attribute chosen in each node of a level
