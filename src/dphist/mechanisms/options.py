@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, wraps
+from inspect import signature
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -73,27 +74,26 @@ def checked(cls: Class) -> Class:
         >>> Tree(fanout="many")
         Traceback (most recent call last):
             ...
-        dphist.errors.MechanismError: tree: fanout must be a whole number, 'hb' or 'auto'
+        dphist.errors.MechanismError: tree: fanout must be a whole number of at most 1,048,576, 'hb' or 'auto'
     """
     changed: Any = cls
     build: Callable[..., None] = changed.__init__
-    names = [option.name for option in fields(cls) if option.init and not option.kw_only]
+    taken = signature(build)
 
     @wraps(build)
     def construct(self: object, *given: Any, **options: Any) -> None:
-        if len(given) > len(names):
-            # Python's own words for too many arguments.
-            build(self, *given, **options)
-        for name, value in zip(names, given, strict=False):
-            if name in options:
-                build(self, *given, **options)
-            options[name] = value
+        try:
+            arguments = taken.bind(self, *given, **options).arguments
+        except TypeError:
+            # Python's own words for too many arguments, and for what it does not know.
+            return build(self, *given, **options)
         hints = _hints(cls)
-        read = {
-            name: _option(cls, name, value, hints[name]) if name in hints else value
-            for name, value in options.items()
-        }
-        build(self, **read)
+        return build(
+            **{
+                name: _option(cls, name, value, hints[name]) if name in hints else value
+                for name, value in arguments.items()
+            }
+        )
 
     changed.__init__ = construct
     return cls
@@ -118,14 +118,9 @@ def fitted(mechanism: Any) -> Mechanism:
         return made  # type: ignore[no-any-return]
     kind: Any = type(made)
     hints = _hints(kind)
-    changed: dict[str, Any] = {}
-    for option in fields(made):
-        if not option.init or option.name not in hints:
-            continue
-        value = getattr(made, option.name)
-        read = _option(kind, option.name, value, hints[option.name])
-        if read is not value:
-            changed[option.name] = read
+    known = [option.name for option in fields(made) if option.init and option.name in hints]
+    read = {name: _option(kind, name, getattr(made, name), hints[name]) for name in known}
+    changed = {name: value for name, value in read.items() if value is not getattr(made, name)}
     if changed:
         made = replace(made, **changed)
     # What cannot be written into the release must not be found out when it is saved.

@@ -251,10 +251,14 @@ CLASSES: dict[str, str] = {
 }
 
 
+def home_of(value: object) -> str:
+    """Where the class of a mechanism or an ingredient lives; nothing is imported."""
+    return f"{type(value).__module__.removeprefix('dphist.mechanisms.')}:{type(value).__name__}"
+
+
 def memory_of(mechanism: object) -> int:
-    """Bytes for every cell that publishing by a mechanism takes; nothing is imported."""
-    kind = type(mechanism)
-    home = f"{kind.__module__.removeprefix('dphist.mechanisms.')}:{kind.__name__}"
+    """Bytes for every cell that publishing by a mechanism takes."""
+    home = home_of(mechanism)
     return next((entry.memory for entry in MECHANISMS.values() if entry.home == home), MOST)
 
 
@@ -283,8 +287,7 @@ def entry_of(mechanism: object) -> Entry | None:
     """The entry that a mechanism was built by: a preset that is equal to it, else its class; None for foreign ones."""
     # Presets of blocks have options of their grouping alone.
     group = getattr(mechanism, "group", None)
-    # By name: nothing is imported to say that something is something else.
-    home = f"{type(mechanism).__module__.removeprefix('dphist.mechanisms.')}:{type(mechanism).__name__}"
+    home = home_of(mechanism)
     for entry in MECHANISMS.values():
         if entry.preset_of is not None and home == MECHANISMS[entry.preset_of].home:
             given = {name: getattr(group, name, default) for name, default in entry.options.items()}

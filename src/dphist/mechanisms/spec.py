@@ -10,7 +10,7 @@ from typing import Any
 
 from dphist.errors import MechanismError
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.registry import BUILDABLE, OWN, build, entry_of
+from dphist.mechanisms.registry import BUILDABLE, OWN, build, entry_of, home_of
 from dphist.model.exact import fraction
 
 
@@ -24,18 +24,11 @@ def parse(text: str) -> Mechanism:
 
 def to_json(value: object) -> dict[str, Any]:
     """Write a mechanism as its name and options."""
-    place = f"{type(value).__module__.removeprefix('dphist.mechanisms.')}:{type(value).__name__}"
-    for name, target in BUILDABLE.items():
-        if target == place:
-            return {
-                "name": name,
-                "options": {f.name: _encode(getattr(value, f.name)) for f in _options(value)},
-            }
+    home = home_of(value)
     # A mechanism from outside names its own home; loading imports nothing by itself.
-    return {
-        "name": f"{type(value).__module__}:{type(value).__qualname__}",
-        "options": {f.name: _encode(getattr(value, f.name)) for f in _options(value)},
-    }
+    own = f"{type(value).__module__}:{type(value).__qualname__}"
+    name = next((name for name, target in BUILDABLE.items() if target == home), own)
+    return {"name": name, "options": {f.name: _encode(getattr(value, f.name)) for f in _options(value)}}
 
 
 def from_json(described: dict[str, Any]) -> Mechanism:
