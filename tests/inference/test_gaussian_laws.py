@@ -63,11 +63,11 @@ def test_levels_under_gaussian_noise() -> None:
     normal, level = 9.0, 6.0
     values = np.array([-7, 0, 5, 6, 20])
     grid = np.array([0.0, level, 500.0])
-    table, scales = likelihoods(values, grid, 0.0, 0.0, 1.0, normal)
+    table, scales = likelihoods(values, grid, 0.0, 1.0, normal)
     logs = np.log(np.maximum(table, 1e-300)) + scales[:, None]
     counts = np.arange(0, 200)
     chance = stats.poisson.pmf(counts, level)
-    first, second = moments(values, grid, 0.0, 0.0, 1.0, np.ones(table.shape), normal)
+    first, second = moments(values, grid, 0.0, 1.0, np.ones(table.shape), normal)
     for i, y in enumerate(values):
         weights = chance * np.exp(-((y - counts) ** 2) / (2 * normal)) / math.sqrt(2 * math.pi * normal)
         assert logs[i, 1] == pytest.approx(math.log(weights.sum()), abs=1e-6)

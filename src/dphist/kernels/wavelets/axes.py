@@ -30,12 +30,12 @@ class Axis:
     ``size`` is how many cells it has.
     """
 
-    size: Any
+    size: int
 
     @property
     def slots(self) -> int:
         """How many coefficients."""
-        return int(self.size)
+        return self.size
 
     @property
     def sensitivity(self) -> int:
@@ -50,7 +50,7 @@ class Axis:
     @property
     def padded(self) -> int:
         """|A| of the paper, padding included."""
-        return int(self.size)
+        return self.size
 
     @property
     def denominator(self) -> int:
@@ -189,7 +189,7 @@ class NominalAxis(Axis):
     calibration: Calibration = "tight"
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]  # read only
         """How many leaves."""
         return int(self.leaves.size)
 
