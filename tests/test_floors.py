@@ -249,7 +249,7 @@ BREAKS = [
     (f"{PRODUCT}/sources/files/lines.py", "import dphist.sources.databases.spark", "Rows mean the same"),
     (f"{PRODUCT}/sources/stray.py", "import dphist.errors", "Rows mean the same"),
     (
-        f"{PRODUCT}/inference/tables/noise.py",
+        f"{PRODUCT}/inference/tables/shrunk.py",
         "import dphist.inference.neighbours",
         "Rooms of inference",
     ),

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import dphist
-from dphist.inference.tables.departures import boxes_of_all_sizes
-from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.posterior import Observed, posteriors
+from dphist.inference.tables.posterior import Observed, posterior
+from dphist.inference.tables.shrunk import TableNoise
 from dphist.mechanisms import Marginals
 from dphist.mechanisms.marginals import shrunk_cube
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -63,22 +62,11 @@ def test_rows_that_lean_each_their_own_way_are_found_and_held():
 def test_blocks_are_made_along_attributes_that_have_neighbours():
     table = np.ones((9, 16))
     found, alone = (
-        posteriors([Observed(table, 1.0, table, ordered=(False, has))], variances=True)[0].variances
+        posterior(Observed(table, 1.0, table, ordered=(False, has)), variances=True)[1]
         for has in (True, False)
     )
     assert [each.shape for each in found] == [(9, 2), (9, 4), (9, 8), (9, 16)]
     assert [each.shape for each in alone] == [(9, 16)]
-
-
-def test_boxes_have_one_category_or_all():
-    boxes = boxes_of_all_sizes([5, 64], 600, [False, True])
-    sides = boxes.high - boxes.low
-    assert set(sides[:, 0].tolist()) == {1, 5}
-    assert sides[:, 1].min() == 1
-    assert sides[:, 1].max() > 40
-    told, untold = boxes_of_all_sizes([5, 64], 600, [True, True]), boxes_of_all_sizes([5, 64], 600)
-    np.testing.assert_array_equal(told.low, untold.low)
-    np.testing.assert_array_equal(told.high, untold.high)
 
 
 @pytest.mark.parametrize(

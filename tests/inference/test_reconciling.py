@@ -4,13 +4,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 
-from dphist.inference.tables.departures import Shrunk
-from dphist.inference.tables.fitting import rake, reconcile
-from dphist.inference.tables.measured import MeasuredTables
-from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.posterior import Observed, _tails, posteriors
+from dphist.inference.tables.fitting import rake
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
@@ -47,63 +42,6 @@ def test_an_empty_cell_gives_nothing_and_may_be_filled():
     assert more.tolist() == [[4.0, 9.0]]
 
 
-@pytest.mark.parametrize("biased", [False, True])
-def test_tables_lean_on_cells_that_are_right_and_not_on_those_that_are_not(biased):
-    truth = _tall()
-    noisy = truth + np.random.default_rng(5).laplace(0.0, 10.0, truth.shape)
-    measured = MeasuredTables(truth.shape, ((0, 1, 2),), (noisy,), (10.0,))
-    settled = {(): truth.sum(), (0,): truth.sum(axis=(1, 2)), (1,): truth.sum(axis=(0, 2))}
-    settled[(0, 1)] = table = noisy.sum(axis=2)
-    cells = 0.5 * truth[::-1] if biased else truth
-    follows = {(0, 1): 200.0 * noisy.size, (0, 1, 2): 0.0}
-    found = reconcile(measured, settled, ((0, 1),), cells, follows)[(0, 1)]
-    right = truth.sum(axis=2)
-    before, after = (float(np.mean((each - right) ** 2)) for each in (table, found))
-    assert after < (1.05 if biased else 0.1) * before
-
-
-@pytest.mark.parametrize("draws", [1.0, 4.0, 32.0])
-def test_sums_of_laplace_draws_keep_their_tails(draws):
-    variances, often = _tails(draws)
-    assert often.sum() == pytest.approx(1.0)
-    assert often @ variances == pytest.approx(1.0)
-    # The fourth moment of a sum of k Laplace draws of variance 1/k each is 3 + 3/k.
-    assert 3.0 * (often @ variances**2) == pytest.approx(3.0 + 3.0 / draws)
-
-
-def test_full_cells_tell_how_far_they_depart_though_most_are_empty():
-    draw = np.random.default_rng(6)
-    model = np.full((100, 60, 4), 0.01)
-    model[:4, :10] = 60.0
-    truth = model.copy()
-    truth[:4, :10] += draw.normal(0.0, 20.0, truth[:4, :10].shape)
-    noisy = truth + draw.laplace(0.0, 10.0 / np.sqrt(2.0), truth.shape)
-    errors = []
-    for sized in (False, True):
-        found = posteriors([Observed(noisy, 100.0, model, laplace=True)], sized=sized)[0].mean
-        errors.append(float(np.mean((found - truth)[:4, :10] ** 2)))
-    # The better mix of both is off by 80 on average.
-    assert errors[1] < min(0.95 * errors[0], 110.0)
-
-
-@pytest.mark.parametrize("left", [0.6, 0.4])
-def test_sums_of_shrunk_cells_answer_unless_cells_hardly_left_what_was_measured(left):
-    draw = np.random.default_rng(7)
-    truth = np.full((16, 12, 8), 20.0)
-    noise = draw.laplace(0.0, 10.0, truth.shape)
-    measured = MeasuredTables(truth.shape, ((0, 1, 2),), (truth + noise,), (10.0,))
-    # Of the noise so much went, in squares.
-    counts = truth + (1.0 - np.sqrt(left)) * noise
-    errors = TableNoise(measured, counts, Shrunk(measured, counts, 2, {}))
-    domain = Domain([Ordinal(name, range(size)) for name, size in zip("xyz", truth.shape, strict=True)])
-    boxes = Workload.random(domain, 50, seed=1)
-    summed = np.asarray(boxes.answer(counts), dtype=np.float64)
-    several = boxes.cells_in_each > 1
-    plain = np.maximum(boxes.answer(truth + noise), 0.0)
-    answers = errors.answer(boxes, summed)
-    np.testing.assert_allclose(answers[several], (summed if left > 0.5 else plain)[several])
-
-
 def test_cells_that_go_by_chance_are_off_by_sampling_at_least():
     # Noise of 16 hides that cells of 120 records vary by 11, as those of a sample do: the law of departures knows.
     domain = Domain([Ordinal("x", range(30)), Ordinal("y", range(52))])
@@ -119,21 +57,6 @@ def test_cells_that_go_by_chance_are_off_by_sampling_at_least():
     cells = np.asarray(found.counts).reshape(-1)
     within = found.errors.interval(Workload.cells(domain), cells, 0.95)
     assert np.mean((within.low <= truth) & (truth <= within.high)) > 0.93
-
-
-@pytest.mark.parametrize("leans", [False, True])
-def test_least_squares_answers_where_sums_are_biased_and_not_where_few_boxes_look_so(leans):
-    # Boxes of 256 out of 1,344 cells overlap: their noise is that of five, which is 2.5 times its mean now and then.
-    draw = np.random.default_rng(1)
-    truth = np.full((96, 2, 7), 3.0)
-    truth[:48] *= 4.0 if leans else 1.0
-    published = np.full(truth.shape, truth.mean())
-    seen = []
-    for _ in range(60):
-        noisy = truth + draw.laplace(0.0, 10.0, truth.shape)
-        measured = MeasuredTables(truth.shape, ((0, 1, 2),), (noisy,), (10.0,))
-        seen.append(bool(TableNoise(measured, published, Shrunk(measured, published, 2, {}))._biased.any()))
-    assert all(seen) if leans else not any(seen)
 
 
 def test_a_cube_alone_is_moved_to_its_total_and_not_to_tables_of_its_own_cells():

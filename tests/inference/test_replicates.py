@@ -23,9 +23,9 @@ from dphist.inference.replicates import replicate
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.errors import ResidualNoise, StagedNoise
 from dphist.inference.tables.measured import MeasuredTables
-from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import AxisNoise, Measured, TableResiduals
+from dphist.inference.tables.shrunk import TableNoise
 from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.kernels.hashing import Normals
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.shrunk import TableNoise
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.choosing.sums import plan_tables

@@ -67,7 +67,7 @@ from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.errors import ResidualNoise, StagedNoise
 from dphist.inference.tables.fields import NEAR, PUBLISHED, RESIDUALS, SHRUNK, TABLES, mixture_fits
 from dphist.inference.tables.mixture import MixtureModel
-from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.shrunk import TableNoise
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel, RakedModel
 from dphist.inference.trees import RunNoise, TreeNoise
 
@@ -96,7 +96,7 @@ def settled(model: Any) -> Any:
     """The same with all that is fitted or learned when it is first asked."""
     if isinstance(model, LaterModel):
         return model.fitted
-    return model.settled if isinstance(model, PredictiveErrors | TableNoise) else model
+    return model.settled if isinstance(model, PredictiveErrors) else model
 
 
 def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:

@@ -44,9 +44,9 @@ from dphist.inference.tables.drawing import (
     draws_of_tables,
 )
 from dphist.inference.tables.errors import ResidualNoise
-from dphist.inference.tables.noise import TableNoise
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes
+from dphist.inference.tables.shrunk import TableNoise
 from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.kernels.hashing import Normals
 from dphist.kernels.wavelets.standard import denominator, inverse, slots

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.neighbours import denoise_field
-from dphist.inference.tables.departures import Departures, Shrunk
-from dphist.inference.tables.fitting import agreeing, rake, reconcile, settle
+from dphist.inference.tables.fitting import agreeing, rake, settle
 from dphist.inference.tables.measured import MeasuredTables
-from dphist.inference.tables.noise import TableNoise
-from dphist.inference.tables.posterior import Observed, posteriors
+from dphist.inference.tables.posterior import Observed, posterior
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes
+from dphist.inference.tables.shrunk import Departures, Shrunk, TableNoise
 from dphist.inference.tables.synthesis import RakedModel
 from dphist.mechanisms.options import checked
 from dphist.model.domain import Domain, Nominal
@@ -212,26 +211,16 @@ class _Shrinking:
     def __init__(self, measured: MeasuredTables, ordered: tuple[bool, ...] | None) -> None:
         self.measured, self.ordered = measured, ordered
         self.levels: dict[Axes, list[FloatArray]] = {}
-        self.covariances: dict[Axes, float] = {}
 
-    def __call__(
-        self, tables: dict[Axes, tuple[FloatArray, FloatArray]], *, sized: bool = False
-    ) -> dict[Axes, FloatArray]:
+    def __call__(self, axes: Axes, values: FloatArray, model: FloatArray) -> FloatArray:
         measured, every = self.measured, self.measured.everything
-        observed = [
-            # Noise of a table that was measured whole is mostly its own; in sums of others' cells it is all but normal.
-            Observed(
-                *(values, measured.cell_variance(axes), model),
-                laplace=measured.kind == "laplace" and axes in measured.axes,
-                ordered=_blocked(axes, self.ordered, alone=len(every) == 2),
-                beyond=1.0 / measured.precision(axes),
-            )
-            for axes, (values, model) in tables.items()
-        ]
-        found = posteriors(observed, sized=sized, variances=every in measured.axes)
-        for axes, each in zip(tables, found, strict=True):
-            self.levels[axes], self.covariances[axes] = each.variances, each.covariance
-        return {axes: each.mean for axes, each in zip(tables, found, strict=True)}
+        observed = Observed(
+            *(values, measured.cell_variance(axes), model),
+            ordered=_blocked(axes, self.ordered, alone=len(every) == 2),
+            beyond=1.0 / measured.precision(axes),
+        )
+        found, self.levels[axes] = posterior(observed, variances=every in measured.axes)
+        return found
 
 
 def shrunk_cube(
@@ -239,9 +228,7 @@ def shrunk_cube(
 ) -> tuple[FloatArray, Shrunk]:
     """Publish a measured cube without negative cells, every table of it moved towards what smaller ones suggest.
 
-    What that leaves to doubt comes with it. Tables of as many attributes tell together how far they depart from what
-    smaller ones suggest, and that is weighed against not at all. Then tables and cells are set against each other
-    (`dphist.inference.tables.fitting.reconcile`).
+    What that leaves to doubt comes with it. Cells then move until their sums are the tables, in proportion to it.
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -255,17 +242,15 @@ def shrunk_cube(
     targets = {axes: settled[axes] for axes in wanted}
     even = np.full(measured.shape, float(settled[()]) / cells)
     cube = rake(even, targets, min(rounds, 3), _CLOSE * noise)
-    found = better({every: (measured.table(every), cube)}, sized=True)[every]
+    found = better(every, measured.table(every), cube)
     order = max((len(axes) for axes in wanted), default=0)
-    # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
-    # cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
-    whole_alone: dict[Axes, FloatArray] = {(): np.asarray(settled[()])}
-    targets = (
-        whole_alone if _alone(measured) else reconcile(measured, settled, wanted, found, better.covariances)
-    )
+    if _alone(measured):
+        # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
+        # cells that were shrunk to nothing are missed in the sum of all. Two attributes gain too little by it.
+        targets = {(): np.asarray(settled[()])}
     doubt = better.levels[every][-1] + _NEVER_SURE * cube
     found = rake(found, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise, doubt)
-    left = {axes: Departures.of(levels) for axes, levels in better.levels.items() if levels}
+    left = {axes: Departures.of(levels) for axes, levels in better.levels.items()}
     return found, Shrunk(measured, found, order, left, ordered=checked)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.departures import Shrunk
 from dphist.inference.tables.residuals import Axes, TableResiduals, centred, spread_out, subsets, sum_to
+from dphist.inference.tables.shrunk import Shrunk
 from dphist.kernels.hashing import Normals
 
 FloatArray = NDArray[np.float64]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.fields import Field, Made, Place, Sink, Store, optional
-from dphist.inference.tables.departures import Departures, Shrunk
 from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.residuals import Axes, AxisNoise, Measured, TableResiduals
+from dphist.inference.tables.shrunk import Departures, Shrunk
 from dphist.model.contrasts import Contrasts
 
 FloatArray = NDArray[np.float64]
@@ -76,7 +76,7 @@ def _write_shrunk(shrunk: Shrunk | None, store: Sink, place: Place, model: Any) 
                 "axes": list(axes),
                 "sums": [store.put(each) for each in table.sums],
                 "lengths": [list(each) for each in table.lengths],
-                "times": None if shrunk.times is None else shrunk.times.get(axes),
+                "times": shrunk.times.get(axes),
             }
             for axes, table in shrunk.tables.items()
         ],

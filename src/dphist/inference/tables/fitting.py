@@ -17,10 +17,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables.residuals import Axes, TableResiduals, centred, subsets, sum_to
+from dphist.inference.tables.residuals import Axes, subsets
 
 FloatArray = NDArray[np.float64]
-Better = Callable[[dict[Axes, tuple[FloatArray, FloatArray]]], Mapping[Axes, FloatArray]]
+Better = Callable[[Axes, FloatArray, FloatArray], FloatArray]
 
 # Rounds of projecting in turn: margins then agree within a small part of the noise (tried 10 to 100, made-up cubes).
 _ROUNDS = 40
@@ -29,8 +29,6 @@ _RAKING = 60
 # Rounds of raking a model that a table is only set beside.
 _MODEL_ROUNDS = 5
 _SAME = 1e-9
-# With fewer degrees of freedom a mean of squares tells nothing.
-_FREE = 3
 # Tables of at most 6 attributes are bounded by their tables of two, larger ones by those of one.
 _FEW_AXES = 6
 
@@ -43,14 +41,14 @@ def settle(
 ) -> dict[Axes, FloatArray]:
     """Give non-negative tables that agree with each other, each as near as can be to what ``table`` says of it.
 
-    With ``better`` tables of two attributes or more are first set beside their models, all of as many attributes at
-    once: what the smaller tables inside them, which are settled already, would make of them if nothing else were known.
+    With ``better`` a table of two attributes or more is first set beside its model: what the smaller tables inside it,
+    which are settled already, would make of it if nothing else were known.
 
     Args:
         shape: The shape of the cube.
         wanted: The tables, each as the attributes it keeps; all smaller tables inside them are settled first.
         table: What is known of a table by its attributes: an array that may have negative cells.
-        better: What to make of tables of as many attributes, given what is known of each and its model.
+        better: What to make of a table, given its attributes, what is known of it and its model.
 
     Returns:
         The tables by their attributes, the smaller ones included.
@@ -64,15 +62,10 @@ def settle(
     settled: dict[Axes, FloatArray] = {}
     needed = {subset for axes in wanted for subset in subsets(tuple(sorted(axes)))}
     for ways in sorted({len(axes) for axes in needed}):
-        here = {axes: np.array(table(axes), dtype=np.float64) for axes in sorted(needed) if len(axes) == ways}
-        if better is not None and ways > 1:
-            beside = {
-                axes: (values, implied(values.shape, axes, settled))
-                for axes, values in here.items()
-                if values.size
-            }
-            here |= better(beside)
-        for axes, values in here.items():
+        for axes in sorted(each for each in needed if len(each) == ways):
+            values = np.array(table(axes), dtype=np.float64)
+            if better is not None and ways > 1 and values.size:
+                values = better(axes, values, implied(values.shape, axes, settled))
             settled[axes] = nearest(values, axes, settled, shape)
     return settled
 
@@ -209,81 +202,6 @@ def rake(
             break
         before = furthest
     return cube
-
-
-def reconcile(
-    measured: TableResiduals,
-    settled: Mapping[Axes, FloatArray],
-    wanted: tuple[Axes, ...],
-    cells: FloatArray,
-    follows: Mapping[Axes, float],
-) -> dict[Axes, FloatArray]:
-    """Move settled tables towards sums of a shrunk cube's cells, as far as these seem to be off by less.
-
-    Two things say how many records a row of a table has: the table, and the sum of the cells. A sum of cells from which
-    noise was taken out may be the better one, where cells are mostly empty or mostly measured; or it may be biased, as
-    what is lost in single cells adds up. With l least squares' table, of noise that nothing else depends on, any
-    estimate x of it is off by
-
-        |x − l|² − |noise|² + 2 Σ cov(x, l)
-
-    on average (Stein 1981), and the covariances are posterior variances. So of a table t and of sums of cells p it is
-    known which is off by less, and by how much: with errors e_t² and e_p² the best mixture of both has
-
-        w = 1/2 + (e_p² − e_t²) ÷ (2 |t − p|²)
-
-    of the table, cut to 0 … 1. Only what a table of two attributes says beyond its margins is mixed: tables of one have
-    few cells, and were settled with what all others say of them.
-
-    Args:
-        measured: What was measured, the cube among it.
-        settled: The tables and all smaller ones, by their attributes.
-        wanted: Which of them to move: all of as many attributes.
-        cells: The shrunk cube.
-        follows: How far every table, and the cube, vary with what was measured: covariances, summed over cells.
-
-    Returns:
-        The tables, without negative cells, with the margins that were settled.
-
-    Example:
-        >>> import numpy as np
-        >>> truth = np.zeros((4, 4, 4))
-        >>> truth[0, 0, 0], truth[1, 2, 3] = 500.0, 300.0
-        >>> noisy = truth + 14.0 * np.sin(np.arange(64.0) ** 2).reshape(truth.shape)  # as far off as noise would be
-        >>> from dphist.inference.tables.measured import MeasuredTables
-        >>> measured = MeasuredTables((4, 4, 4), ((0, 1, 2),), (noisy,), (50.0**0.5,), "gaussian")
-        >>> pair = noisy.sum(axis=2)
-        >>> settled = {(0, 1): pair, (0,): pair.sum(axis=1), (1,): pair.sum(axis=0), (): pair.sum()}
-        >>> moved = reconcile(measured, settled, ((0, 1),), truth, {(0, 1): 6400.0, (0, 1, 2): 300.0})[(0, 1)]
-        >>> bool(np.abs(moved - truth.sum(axis=2)).sum() < 0.8 * np.abs(pair - truth.sum(axis=2)).sum())
-        True
-    """
-    found: dict[Axes, FloatArray] = {}
-    for axes in wanted:
-        table = settled[axes]
-        freedom = math.prod(size - 1 for size in table.shape)
-        found[axes] = table
-        if len(axes) < 2 or freedom < _FREE:
-            continue
-        summed = sum_to(cells, measured.everything, axes)
-        plain = measured.table(axes)
-        between = centred(summed - table)
-        apart = float((between * between).sum())
-        # Margins are the table's own: of what follows the noise, this part is beyond them.
-        part = freedom / table.size
-        worse = _squares(plain - summed) - _squares(plain - table)
-        worse += 2.0 * part * (follows[measured.everything] - follows.get(axes, 0.0))
-        keep = 0.5 + worse / (2.0 * apart) if apart > 0.0 else 1.0
-        if keep < 1.0:
-            mixed = table + (1.0 - max(keep, 0.0)) * between
-            found[axes] = nearest(mixed, axes, settled, measured.shape)
-    return found
-
-
-def _squares(values: FloatArray) -> float:
-    """What a table holds beyond its margins, squared."""
-    left = centred(values)
-    return float((left * left).sum())
 
 
 def settled_order(axes: int) -> int:
