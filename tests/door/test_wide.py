@@ -16,7 +16,7 @@ import pytest
 
 import dphist
 from dphist.errors import NotPrivate, QueryError, TooLargeError, VerificationError
-from dphist.inference.tables.descent import fit_mixture
+from dphist.inference.tables.mixture import fit_mixture
 from dphist.mechanisms import Auto, Residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.inference.tables.synthesis import kept
 from dphist.mechanisms import Mixture
 from dphist.mechanisms.wide import chosen
 from dphist.mechanisms.wide.chosen import Strength
@@ -22,6 +21,13 @@ from dphist.publishing.wide import tables_release
 
 SHAPE = (2, 3, 12, 5, 8, 4, 2, 6)
 QUICK = Mixture(classes=16, steps=150)
+
+
+def off(codes, table, axes):
+    """The total variation distance between records' table and the published one."""
+    cell = np.ravel_multi_index([codes[:, axis] for axis in axes], table.shape)
+    found = np.bincount(cell, minlength=table.size).reshape(table.shape)
+    return 0.5 * np.abs(found / len(codes) - table / table.sum()).sum()
 
 
 def records(rows, dependence, shape=SHAPE, seed=3):
@@ -126,7 +132,7 @@ def test_records_of_all_columns_keep_the_published_pairs():
     assert frame["x1"].max() <= 2
     model = release._estimate.model
     codes = np.stack(model.sample(len(frame), 0), axis=1)
-    far = [kept(codes, table, axes) for axes, table in release.cells.tables.items() if len(axes) == 2]
+    far = [off(codes, table, axes) for axes, table in release.cells.tables.items() if len(axes) == 2]
     assert np.mean(far) < 0.02
 
 

@@ -87,8 +87,7 @@ class Marginals:
             signed values need.
         estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. ``"weighed"`` moves
             each table towards what the smaller ones inside it suggest, as far as noise explains the difference, and has
-            intervals about that: as tables tell each other how far they depart, all of it weighed against what sampling
-            alone makes, both then set against the cube's cells (`dphist.inference.tables.fitting.reconcile`).
+            intervals about that.
 
     Example:
         >>> from dphist.mechanisms import Marginals

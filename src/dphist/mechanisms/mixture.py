@@ -64,7 +64,7 @@ class Course:
 class Mixture:
     """Measure tables of few attributes, fit a mixture of products to them, and publish what both say together.
 
-    The model (`dphist.inference.tables.descent`) borrows strength between tables: it costs nothing, since it reads
+    The model (`dphist.inference.tables.mixture`) borrows strength between tables: it costs nothing, since it reads
     released numbers only, and says something of every table, measured or not. Measured tables are shrunk towards it as
     far as their noise could explain the difference. What is measured is decided by how much the budget can see:
 

@@ -322,30 +322,6 @@ class LaterModel(Mapping[Axes, FloatArray]):
         return self.fitted.sample(count, seed)
 
 
-def kept(codes: _Codes, table: FloatArray, axes: Axes) -> float:
-    """Say how well records keep a table: the total variation distance between theirs and the published one.
-
-    Args:
-        codes: Of the records, as `synthesise` gives them.
-        table: The published table.
-        axes: The attributes it is of.
-
-    Returns:
-        Between 0 (the same shares) and 1.
-
-    Example:
-        >>> import numpy as np
-        >>> kept(np.array([[0, 0], [1, 1]], dtype=np.int32), np.array([[5.0, 0.0], [0.0, 5.0]]), (0, 1))
-        0.0
-    """
-    cell = np.zeros(len(codes), dtype=np.int64)
-    for axis, size in zip(axes, table.shape, strict=True):
-        cell = cell * size + codes[:, axis]
-    found = np.bincount(cell, minlength=table.size).reshape(table.shape)
-    wanted = np.maximum(table, 0.0)
-    return float(0.5 * np.abs(found / max(1, len(codes)) - wanted / max(float(wanted.sum()), 1e-300)).sum())
-
-
 def _fraction(seed: int, salt: int) -> float:
     return float(_hashes(seed, salt, 1)[0]) / 2.0**64
 

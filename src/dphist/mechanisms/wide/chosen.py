@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.descent import NoisyTable
 from dphist.inference.tables.errors import ResidualNoise, noise_after
-from dphist.inference.tables.mixture import MixtureModel
+from dphist.inference.tables.mixture import MixtureModel, NoisyTable
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes, Measured, TableResiduals
 from dphist.inference.tables.shrinking import shrink, shrink_column

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.tables.descent import NoisyTable, fit_mixture
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.fitting import settle
-from dphist.inference.tables.mixture import MixtureModel
+from dphist.inference.tables.mixture import MixtureModel, NoisyTable, fit_mixture
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
 from dphist.inference.tables.shrinking import disagreement, shrink_column, shrink_together
