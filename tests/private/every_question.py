@@ -12,7 +12,7 @@ import numpy as np
 import dphist.private
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.queries.counting import Heights, Identity, Totals
-from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence
+from dphist.private.queries.dependence import TableDistances, TopDependence
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.medians import Middles
@@ -75,8 +75,11 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
         (TableTotals(((), (0,), (0, 1)), (Fraction(1, 4),) * 3, ((), (0,), (0, 1))), TABLE),
         (TableTotals(((0, 1), (1,)), (Fraction(1, 2),) * 2, ((0,), ())), Layout((2, 3))),
     ],
-    Dependence: [(Dependence(((0, 1),)), TABLE), (Dependence(((0, 1),)), Layout((2, 3)))],
-    TopDependence: [(TopDependence(((0, 1), (0, 2), (1, 2)), top), Layout((2, 2, 2))) for top in (1, 2)],
+    TopDependence: [
+        (TopDependence(((0, 1),), 1), TABLE),
+        (TopDependence(((0, 1),), 1), Layout((2, 3))),
+        *[(TopDependence(((0, 1), (0, 2), (1, 2)), top), Layout((2, 2, 2))) for top in (1, 2)],
+    ],
     TableDistances: [
         (TableDistances(((0,), (0, 1)), np.array([1, 2, 0, 1, 5, 0]), np.array([0, 2])), TABLE),
         (TableDistances(((0,),), np.array([2, 0, 1, 3]), np.array([1])), LINE),

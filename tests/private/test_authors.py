@@ -169,14 +169,14 @@ def test_public_weights_that_would_make_scores_wrap_are_refused_or_cut(size: int
 
 
 def test_tables_and_thresholds_that_are_none_are_refused_before_they_are_paid_for() -> None:
-    from dphist.private.queries.dependence import Dependence, TopDependence
+    from dphist.private.queries.dependence import TopDependence
     from dphist.private.scores.decisions import BestAttributes
     from dphist.private.segments.deviation import AbsoluteDeviation
     from dphist.private.sparse import Above
 
     right = open_counts([[1, 2], [3, 4]], 1)
     far = ((0, 9),)
-    for query in (Dependence(far), TopDependence(far, 1), Above(2**70)):
+    for query in (TopDependence(far, 1), Above(2**70)):
         with pytest.raises(MechanismError):
             right.measure(query)
     huge = BestAttributes((np.zeros(4, dtype=int),), (2**70,), np.zeros(4, dtype=int), 1)

@@ -12,7 +12,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
-from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence
+from dphist.private.queries.dependence import TableDistances, TopDependence
 from dphist.private.queries.tables import TableTotals
 from dphist.private.questions import Layout
 from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
@@ -85,14 +85,12 @@ def test_dependence_and_distances_are_what_they_say():
     cube = np.zeros((5, 2))
     np.add.at(cube, (CODES[:, 0], CODES[:, 1]), 1)
     apart = np.abs(cube - np.outer(cube.sum(1), cube.sum(0)) / 200).sum()
-    assert opened()[0].measure(Dependence(((0, 1),))).values.tolist() == [int(apart)]
+    assert opened()[0].measure(TopDependence(((0, 1),), 1)).values.tolist() == [int(apart)]
     guess = np.full(10, 20)
     far = int(np.abs(cube.reshape(-1) - 20).sum())
     for penalty in (0, 10, 10**6):
         asked = TableDistances(((0, 1),), guess, np.array([penalty]))
         assert opened()[0].measure(asked).values.tolist() == [max(0, far - penalty)]
-    with pytest.raises(MechanismError, match="pairs"):
-        Dependence(((0,),))
     with pytest.raises(MechanismError, match="each cell"):
         opened()[0].measure(TableDistances(((0,),), guess, np.array([0])))
     with pytest.raises(MechanismError, match="penalties"):

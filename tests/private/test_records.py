@@ -20,7 +20,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.private.held import Held, ceiling
 from dphist.private.queries import Identity
-from dphist.private.queries.dependence import Dependence, TopDependence
+from dphist.private.queries.dependence import TopDependence
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
 from dphist.private.scores.medians import Medians
@@ -304,7 +304,7 @@ def test_distances_of_many_pairs_do_not_overflow() -> None:
             return [np.diag([2**62, 2**62]) for _ in tables]
 
     pairs = tuple(combinations(range(12), 2))
-    for query in (Dependence(pairs), TopDependence(pairs, 60)):
+    for query in (TopDependence(pairs, len(pairs)), TopDependence(pairs, 60)):
         right, _ = open_records_gate(Twins(), 1, Unit(), noise=RecordingNoise(seed=1))
         assert abs(int(right.measure(query).values[0]) - 2**61) < 10**6
 

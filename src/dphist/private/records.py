@@ -37,14 +37,14 @@ from dphist.private.held import Held
 from dphist.private.merging import merged
 from dphist.private.noise import Noise
 from dphist.private.pricing import UnitBudget
-from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence
+from dphist.private.queries.dependence import TableDistances, TopDependence
 from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.questions import IntArray, Layout, Moves
 from dphist.private.scores.tables import TableErrors
 from dphist.private.transcript import Recorded, Replay
 
-_ASKED = (TableTotals, Residuals, RangedTables, Dependence, TopDependence, TableDistances)
+_ASKED = (TableTotals, Residuals, RangedTables, TopDependence, TableDistances)
 _CHOSEN = (TableErrors,)
 
 
@@ -92,7 +92,7 @@ class PrivateRecords:
 
     def measure(
         self,
-        query: TableTotals | Residuals | RangedTables | Dependence | TopDependence | TableDistances,
+        query: TableTotals | Residuals | RangedTables | TopDependence | TableDistances,
         noise: Kind | None = None,
     ) -> Noisy:
         """Count tables or residuals, all in one pass, with exact noise."""

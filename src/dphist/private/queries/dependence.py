@@ -20,54 +20,24 @@ _LARGEST = 2**61
 
 @proven
 @dataclass(frozen=True)
-class Dependence:
-    """How far pairs of attributes are from independence, added up over pairs: Σ |x − x_a x_b ÷ n|, rounded down.
+class TopDependence:
+    """How far the most dependent pairs of attributes are from independence: Σ |x − x_a x_b ÷ n| of each, added up.
 
     One step adds a record at (i, j). Write d = x − x_a x_b ÷ n and Q = (n − x_i)(n − x_j) ÷ (n(n + 1)), with counts
     from before. Then d grows by Q in the cell (i, j); in the rest of row i and in the rest of column j it falls by Q in
     total; elsewhere it grows by Q in total. So Σ|d| moves by at most 4Q < 4, and taking a record away is the same
     backwards (from one record to none, 0 to 0). Rounding down moves a number that moves by less than 4 by at most 4.
-    With T pairs the sum moves by at most 4T: the scale is 4T, the variance 16T².
+
+    The sum of the k largest of these is the largest of all sums of k of them; each of those moves by at most 4k, so
+    their largest does, whichever pairs it is of: the scale is 4k, the variance 16k². Which pairs they are is not said.
 
     That x_i and x_j lie between 0 and n, and Q with them between 0 and 1, is so of counts. Of sums, which may be
     negative and add up to nearly nothing, it is not: there one step moves this any distance, and the gate refuses it.
 
     All is computed in whole numbers of any size, Σ |n x − x_a x_b| divided by n at the end, so nothing overflows.
 
-    Args:
-        tables: The pairs, each by its two axes, ascending.
-    """
-
-    tables: tuple[Axes, ...]
-    of_counts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_pairs(self.tables)
-
-    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
-        """Count every pair and compare it with the product of its margins."""
-        return _cut(sum(_apart(counts, layout, self.tables)))
-
-    def scales(self, layout: Layout) -> Fraction:
-        """Four for each pair."""
-        return _together(layout, self.tables, len(self.tables))
-
-    def variances(self, layout: Layout) -> Fraction:
-        """The same, squared: there is one answer."""
-        return self.scales(layout) ** 2
-
-
-@proven
-@dataclass(frozen=True)
-class TopDependence:
-    """How far the most dependent pairs of attributes are from independence, added up over the ``top`` largest.
-
-    Each pair's distance Σ |x − x_a x_b ÷ n|, rounded down, moves by at most 4 in one step (`Dependence`). The sum of
-    the k largest is the largest of all sums of k of them; each of those moves by at most 4k, so their largest does,
-    whichever pairs it is of: the scale is 4k, the variance 16k². Which pairs they are is not said.
-
-    Where few pairs depend on each other this shows more than `Dependence` does at the same price: a mean over a tenth
-    of the pairs is moved by one record as far as a mean over all of them.
+    Where few pairs depend on each other this shows more than all pairs do at the same price: a mean over a tenth of the
+    pairs is moved by one record as far as a mean over all of them.
 
     Args:
         tables: The pairs, each by its two axes, ascending.
@@ -79,8 +49,11 @@ class TopDependence:
     of_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_pairs(self.tables)
-        _check_top(self.top, self.tables)
+        check_axes(self.tables)
+        if any(len(axes) != 2 for axes in self.tables):
+            raise MechanismError("tables: dependence is asked of pairs of attributes")
+        if not 1 <= self.top <= len(self.tables):
+            raise MechanismError("top: give a number of pairs, at least one and not more than there are")
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Count every pair, compare it with the product of its margins, and add up the largest distances."""
@@ -88,34 +61,18 @@ class TopDependence:
         return _cut(sum(found[: self.top]))
 
     def scales(self, layout: Layout) -> Fraction:
-        """Four for each pair that is added up."""
-        return _together(layout, self.tables, self.top)
+        """Four for each pair that is added up; tables that are none are refused before they are paid for."""
+        table_shapes(layout, self.tables)
+        return Fraction(4 * self.top)
 
     def variances(self, layout: Layout) -> Fraction:
         """The same, squared: there is one answer."""
         return self.scales(layout) ** 2
 
 
-def _check_pairs(tables: tuple[Axes, ...]) -> None:
-    check_axes(tables)
-    if any(len(axes) != 2 for axes in tables):
-        raise MechanismError("tables: dependence is asked of pairs of attributes")
-
-
-def _check_top(top: int, tables: tuple[Axes, ...]) -> None:
-    if not 1 <= top <= len(tables):
-        raise MechanismError("top: give a number of pairs, at least one and not more than there are")
-
-
 def _cut(answer: int) -> IntArray:
     """One answer that 64 bits hold with its noise, whatever the data: cutting moves it by no more than it moved."""
     return np.array([min(max(answer, -_LARGEST), _LARGEST)], dtype=np.int64)
-
-
-def _together(layout: Layout, tables: tuple[Axes, ...], pairs: int) -> Fraction:
-    """How far one step moves ``pairs`` distances; tables that are none are refused before they are paid for."""
-    table_shapes(layout, tables)
-    return Fraction(4 * pairs)
 
 
 def _apart(counts: IntArray, layout: Layout, tables: tuple[Axes, ...]) -> list[int]:
