@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -156,11 +156,6 @@ class Marginals:
         return axes, (Fraction(1, len(axes)),) * len(axes)
 
 
-def _alone(measured: MeasuredTables) -> bool:
-    """Whether a cube of three attributes or more is all that was measured."""
-    return measured.axes == (measured.everything,) and len(measured.everything) > 2
-
-
 def _blocked(axes: Axes, ordered: tuple[bool, ...] | None, *, alone: bool) -> tuple[bool, ...] | None:
     """Along which attributes of a table blocks are made; None for all of them.
 
@@ -183,28 +178,34 @@ def _neighbours(domain: Domain | None) -> tuple[bool, ...] | None:
 
 def fit_cube(measured: MeasuredTables) -> FloatArray:
     """Publish a measured cube without negative cells: it is raked to its tables, settled from the total down."""
-    every = measured.everything
-    cells = math.prod(measured.shape)
-    wanted = _to_settle(measured, cells)
+    wanted = _to_settle(measured, _HIGHEST_RAKED)
     settled = settle(measured.shape, wanted, _denoised(measured, wanted))
-    noise = min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
-    rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
-    targets = {axes: settled[axes] for axes in wanted}
-    variance = measured.cell_variance(every)
-    own = _denoise(measured.table(every), variance, measured.kind)
-    even = np.full(measured.shape, float(settled[()]) / cells)
-    alone = rake(even, targets, min(rounds, 3), _CLOSE * noise)
+    alone, enough, rounds = _even(measured, wanted, settled)
+    variance = measured.cell_variance(measured.everything)
+    own = _denoise(measured.table(measured.everything), variance, measured.kind)
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     start = own + np.minimum(_DOUBT * alone, _DOUBT * math.sqrt(variance))
-    return rake(start, targets, rounds, _CLOSE * noise)
+    return rake(start, {axes: settled[axes] for axes in wanted}, rounds, enough)
+
+
+def _even(
+    measured: MeasuredTables, wanted: Sequence[Axes], settled: Mapping[Axes, FloatArray]
+) -> tuple[FloatArray, float, int]:
+    """What tables alone would put into a cube; how near raking must come to them, and in how many rounds."""
+    cells = math.prod(measured.shape)
+    enough = _CLOSE * min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
+    rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
+    even = np.full(measured.shape, float(settled[()]) / cells)
+    targets = {axes: settled[axes] for axes in wanted}
+    return rake(even, targets, min(rounds, 3), enough), enough, rounds
 
 
 class _Shrinking:
     """Moves tables towards what smaller ones suggest, and remembers what that leaves to doubt of a measured cube.
 
     Of attributes that are not ``ordered`` values have no neighbours: blocks of tables of two attributes have one
-    category each (`_blocked`), and so have sums that are checked if these are all there are. Blocks of the cube beyond
-    these have several: by single categories intervals were up to 1.3 times as wide, and errors the same.
+    category each (`_blocked`). Blocks of the cube beyond these have several: by single categories intervals were up to
+    1.3 times as wide, and errors the same.
     """
 
     def __init__(self, measured: MeasuredTables, ordered: tuple[bool, ...] | None) -> None:
@@ -229,33 +230,25 @@ def shrunk_cube(
 
     What that leaves to doubt comes with it. Cells then move until their sums are the tables, in proportion to it.
     """
-    every = measured.everything
-    cells = math.prod(measured.shape)
-    wanted = _to_settle(measured, cells, _HIGHEST_SHRUNK)
-    checked = ordered if len(every) == 2 else None
-    better = _Shrinking(measured, ordered)
-    singles = tuple((axis,) for axis in every)
+    every, better = measured.everything, _Shrinking(measured, ordered)
+    wanted, singles = _to_settle(measured, _HIGHEST_SHRUNK), tuple((axis,) for axis in every)
     settled = settle(measured.shape, wanted, _denoised(measured, singles), better)
-    noise = min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
-    rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
+    model, enough, rounds = _even(measured, wanted, settled)
+    found = better(every, measured.table(every), model)
     targets = {axes: settled[axes] for axes in wanted}
-    even = np.full(measured.shape, float(settled[()]) / cells)
-    cube = rake(even, targets, min(rounds, 3), _CLOSE * noise)
-    found = better(every, measured.table(every), cube)
-    order = max((len(axes) for axes in wanted), default=0)
-    if _alone(measured):
+    if measured.axes == (every,) and len(every) > 2:
         # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
         # cells that were shrunk to nothing are missed in the sum of all. Two attributes gain too little by it.
         targets = {(): np.asarray(settled[()])}
-    doubt = better.levels[every][-1] + _NEVER_SURE * cube
-    found = rake(found, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise, doubt)
+    doubt = better.levels[every][-1] + _NEVER_SURE * model
+    found = rake(found, targets, min(rounds, _GIVING_ROUNDS), enough, doubt)
     left = {axes: Departures.of(levels) for axes, levels in better.levels.items()}
-    return found, Shrunk(measured, found, order, left, ordered=checked)
+    return found, Shrunk(measured, found, max(map(len, wanted), default=0), left)
 
 
-def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:
+def _to_settle(measured: MeasuredTables, highest: int) -> tuple[Axes, ...]:
     """Which tables a measured cube is raked to: all of ``highest`` attributes, or fewer where that takes too long."""
-    every = measured.everything
+    every, cells = measured.everything, math.prod(measured.shape)
     order = min(highest, len(every) - 1)
     while order > 1 and math.comb(len(every), order) * cells * 3 > _MOST_RAKED:
         order -= 1

@@ -117,7 +117,7 @@ class Shrunk:
         counts: The published cube.
         order: Tables of at most ``order`` attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
-        ordered: For every attribute whether its values have neighbours; all of them unless told. Files name it.
+        ordered: For every attribute whether its values have neighbours, as a file may say.
         times: How many times those variances published sums are taken to be off by, for tables of which only the cube
             speaks; the same for all unless told.
     """
