@@ -20,7 +20,7 @@ count.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
 
@@ -127,10 +127,10 @@ class Shrunk:
     order: int
     tables: Mapping[Axes, Departures]
     ordered: tuple[bool, ...] | None = None
-    times: Mapping[Axes, float] = None  # type: ignore[assignment]
+    times: Mapping[Axes, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.times is None:
+        if not self.times:
             object.__setattr__(self, "times", dict.fromkeys(self._alone, _TIMES))
 
     def squares(self, low: IntArray, high: IntArray) -> FloatArray:
@@ -199,13 +199,13 @@ class TableNoise(ResidualNoise):
     """What is left to doubt of it."""
     near: Mapping[Axes, FloatArray] | None = None
     """The published tables, where no cube was measured, and they were moved towards smaller ones."""
-    biased: BoolArray = None  # type: ignore[assignment]
+    biased: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Whether sums of about 1, 2, 4 … published cells are biased; none of them unless a file says so."""
     follows: bool = False
     """Whether published cells merely follow the measured ones, as a file may say."""
 
     def __post_init__(self) -> None:
-        if self.biased is None:
+        if not self.biased.size:
             object.__setattr__(
                 self, "biased", np.zeros(size_classes_of(self.residuals.shape), dtype=np.bool_)
             )
