@@ -4,8 +4,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dphist.inference.tables.fitting import rake
+from dphist.inference.tables.measured import MeasuredTables
+from dphist.inference.tables.shrunk import Shrunk, TableNoise
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
@@ -57,6 +60,21 @@ def test_cells_that_go_by_chance_are_off_by_sampling_at_least():
     cells = np.asarray(found.counts).reshape(-1)
     within = found.errors.interval(Workload.cells(domain), cells, 0.95)
     assert np.mean((within.low <= truth) & (truth <= within.high)) > 0.93
+
+
+@pytest.mark.parametrize("leans", [False, True])
+def test_least_squares_answers_where_sums_are_biased_and_not_where_few_boxes_look_so(leans):
+    # Boxes of 256 out of 1,344 cells overlap: their noise is that of five, which is 2.5 times its mean now and then.
+    draw = np.random.default_rng(1)
+    truth = np.full((96, 2, 7), 3.0)
+    truth[:48] *= 4.0 if leans else 1.0
+    published = np.full(truth.shape, truth.mean())
+    seen = []
+    for _ in range(60):
+        noisy = truth + draw.laplace(0.0, 10.0, truth.shape)
+        measured = MeasuredTables(truth.shape, ((0, 1, 2),), (noisy,), (10.0,))
+        seen.append(bool(TableNoise(measured, published, Shrunk(measured, published, 2, {})).biased.any()))
+    assert all(seen) if leans else not any(seen)
 
 
 def test_a_cube_alone_is_moved_to_its_total_and_not_to_tables_of_its_own_cells():
