@@ -77,7 +77,7 @@ def test_the_posterior_variance_is_the_slope_of_the_mean():
     model = np.full(200, 6.0)
 
     def found(noisy: Any) -> tuple[Any, Any]:
-        level = _Level(Observed(noisy, 4.0, model), noisy, model)
+        level = _Level(Observed(noisy, 4.0, model), noisy, model, sized=True)
         return level.posterior(level.learned(), variances=True)
 
     noisy = np.array([4.0, 9.0, 30.0, 0.5] * 50)

@@ -72,7 +72,9 @@ def test_a_release_names_its_look_and_replays_it(alike, way, tmp_path):
     domain = dphist.Domain([dphist.Nominal(f"q{place}", ["no", "yes"]) for place in range(15)])
     people = pd.DataFrame(np.where(held, "yes", "no"), columns=list(domain.names))
     release = dphist.publish(people, domain, epsilon=1, mechanism=Mixture(classes=6, steps=20))
+    assert isinstance(release.mechanism, Mixture)
     course = release.mechanism.course
+    assert course is not None
     assert course.look > 0
     assert course.way == way
     assert [entry.question["ask"] for entry in release.transcript][:2] == ["TableTotals", "TopDependence"]

@@ -219,7 +219,7 @@ class _Shrinking:
             ordered=_blocked(axes, self.ordered, alone=len(every) == 2),
             beyond=1.0 / measured.precision(axes),
         )
-        found, self.levels[axes] = posterior(observed, variances=every in measured.axes)
+        found, self.levels[axes] = posterior(observed, sized=axes == every, variances=every in measured.axes)
         return found
 
 

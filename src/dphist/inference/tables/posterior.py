@@ -11,6 +11,10 @@ Cells of small tables are tied: of a table of 2 × 2 cells, its margins being se
 moves each cell by half of its deviation. So what a table shows beyond smaller ones is scaled up, as if all of its cells
 were free, before it is asked how well a departure explains it.
 
+Most cells of a large cube are empty, and say nothing of how far full ones depart; a law learned from all together
+hardly leaves what it was at first. So laws may be learned for cells by what the model expects of them (*sized*), each
+starting from that of all: boxes along a diagonal of 64 × 64 cells have 1.2 times the error without.
+
 Arithmetic on released numbers throughout.
 """
 
@@ -41,6 +45,9 @@ _NEVER_EMPTY = 0.01
 _TIED = 1.05
 # An axis is halved while it has at least 4 values; at most 32,768 cells, evenly picked, tell how all depart.
 _HALVED, _TELLING = 4, 1 << 15
+# Cells are told apart by what the model expects of them, in deviations of the noise; how many cells' worth the law of
+# all is in that of each size.
+_SIZES, _OF_ALL = np.array([0.1, 0.3, 1.0, 3.0, 10.0]), 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +71,14 @@ class Observed:
     beyond: float | None = None
 
 
-def posterior(table: Observed, *, variances: bool = False) -> tuple[FloatArray, list[FloatArray]]:
+def posterior(
+    table: Observed, *, sized: bool = False, variances: bool = False
+) -> tuple[FloatArray, list[FloatArray]]:
     """Move a measured table towards a model of it, level by level, each by its own law of departures.
 
     Args:
         table: The table with its model.
+        sized: Whether cells of each size have a law of departures of their own.
         variances: Whether variances are asked for.
 
     Returns:
@@ -85,7 +95,7 @@ def posterior(table: Observed, *, variances: bool = False) -> tuple[FloatArray, 
     waiting, found = _blocks(table.measured, table.ordered), np.maximum(table.model, 0.0)
     levels = list[FloatArray]()
     while waiting:
-        level = _Level(table, waiting.pop(), found)
+        level = _Level(table, waiting.pop(), found, sized=sized)
         mean, left = level.posterior(level.learned(), variances=variances)
         if left is not None:
             # Of what is left to doubt of a cell, this part is the table's alone.
@@ -102,16 +112,17 @@ def posterior(table: Observed, *, variances: bool = False) -> tuple[FloatArray, 
 class _Level:
     """Blocks of one size of one table beside their model."""
 
-    def __init__(self, table: Observed, measured: FloatArray, found: FloatArray) -> None:
+    def __init__(self, table: Observed, measured: FloatArray, found: FloatArray, *, sized: bool) -> None:
         model, steps = found, list[tuple[int, ...]]()
         while model.shape != measured.shape:
             steps.append(model.shape)
             model = _halve(model, table.ordered)
-        self.model, self.steps = model, steps
+        self.model, self.steps, self.sized = model, steps, sized
         self.beyond = table.variance if table.beyond is None else table.beyond
         self.noise = self.beyond * table.measured.size / measured.size
         self.apart = (measured - model).reshape(-1)
         self.mean = model.reshape(-1)
+        self.size = np.searchsorted(_SIZES, self.mean / math.sqrt(self.noise))
         self.floor = max(_NEVER_EMPTY * float(self.mean.mean()), 1e-9)
         # A number between 0 and M of mean m has a variance of at most m (M − m).
         self.most = np.maximum(bounds(model).reshape(-1) - self.mean, 0.0) + self.floor
@@ -131,18 +142,19 @@ class _Level:
             self.shown = (left * math.sqrt(model.size / self.free)).reshape(-1)
 
     def learned(self) -> FloatArray:
-        """How often cells depart by how much, as they say themselves (expectation–maximisation).
+        """How often cells depart by how much, as they say themselves: a column for each size of cell.
 
-        They say slowly that they do not depart, where noise would hide it, and quickly that they do.
+        Laws of sizes start from that of all cells, if these are told apart.
         """
         # 32,768 cells are enough to tell.
-        fits = self._fit(slice(None, None, 1 + self.mean.size // _TELLING))[0]
-        likely = _FIRST
-        for _ in range(_LEARNING):
-            part = likely[:, None] * fits
-            often = self.free * (part / part.sum(axis=0)).mean(axis=1) + _DOUBTS * _FIRST
-            likely = often / often.sum()
-        return np.asarray(likely, dtype=np.float64)
+        step = 1 + self.mean.size // _TELLING
+        fits = self._fit(slice(None, None, step))[0]
+        every = _fitted(fits, _FIRST, _DOUBTS, self.free)
+        laws, size = np.repeat(every[:, None], _SIZES.size + 1, axis=1), self.size[::step]
+        for one in np.unique(size) if self.sized else ():
+            here = fits[:, size == one]
+            laws[:, one] = _fitted(here, every, _OF_ALL, self.free * here.shape[1] / size.size)
+        return laws
 
     def _fit(self, some: slice) -> tuple[FloatArray, FloatArray]:
         """How well each departure explains every cell, and what of a departure it then keeps."""
@@ -151,21 +163,35 @@ class _Level:
         log = -0.5 * (np.log(spread) + self.shown[some] ** 2 / spread)
         return np.exp(log - log.max(axis=0)), 1.0 - self.noise / spread
 
-    def posterior(self, law: FloatArray, *, variances: bool) -> tuple[FloatArray, FloatArray | None]:
+    def posterior(self, laws: FloatArray, *, variances: bool) -> tuple[FloatArray, FloatArray | None]:
         """The posterior mean of every cell, departures being so likely, and its variance where that is asked for."""
         found, left = self.mean.copy(), np.zeros(self.mean.size if variances else 0)
         for start in range(0, self.mean.size, _TELLING):
             here = slice(start, start + _TELLING)
             fits, keeps = self._fit(here)
-            whole = law @ fits
-            moved = law @ (fits * keeps) / whole * self.apart[here]
+            fits *= laws[:, self.size[here]]
+            whole = fits.sum(axis=0)
+            moved = (fits * keeps).sum(axis=0) / whole * self.apart[here]
             found[here] += moved
             if variances:
                 # Each has a variance of its own, and they differ in their means.
-                square = law @ (fits * keeps * (self.noise + keeps * self.apart[here] ** 2)) / whole
+                square = (fits * keeps * (self.noise + keeps * self.apart[here] ** 2)).sum(axis=0) / whole
                 left[here] = np.maximum(square - moved**2, 0.0)
         shape = self.model.shape
         return found.reshape(shape), left.reshape(shape) if variances else None
+
+
+def _fitted(fits: FloatArray, prior: FloatArray, worth: float, cells: float) -> FloatArray:
+    """How often cells depart by how much (expectation–maximisation), the prior being worth some cells.
+
+    Cells say slowly that they do not depart, where noise would hide it, and quickly that they do.
+    """
+    likely = prior
+    for _ in range(_LEARNING):
+        part = likely[:, None] * fits
+        often = cells * (part / part.sum(axis=0)).mean(axis=1) + worth * prior
+        likely = often / often.sum()
+    return np.asarray(likely, dtype=np.float64)
 
 
 def _blocks(array: FloatArray, ordered: Ordered) -> list[FloatArray]:
