@@ -16,8 +16,8 @@ from dphist.inference.linear.ranges import BucketNoise, CellBound, DenseNoise, P
 from dphist.inference.linear.waves import WaveletNoise, WaveNoise
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.pieces import PartErrors, PartNoise
+from dphist.inference.predictive.binarytree import BinaryTree
 from dphist.inference.predictive.errors import MeasuredBlocks, MeasuredCells, PredictiveErrors
-from dphist.inference.predictive.halved import Halved
 from dphist.inference.predictive.law import Law
 from dphist.inference.replicates import replicate
 from dphist.inference.selected import SelectedNoise
@@ -114,7 +114,7 @@ BOUNDS: dict[str, Any] = {
     ),
 }
 """Kinds whose variances are bounds."""
-HALVED = Halved.of_tree(TREE)
+HALVED = BinaryTree.of_tree(TREE)
 GIVEN = Law(
     HALVED,
     np.linspace(-3.0, 3.0, HALVED.splits.size + 1),
@@ -209,10 +209,10 @@ def test_what_leaves_have_alike_adds_up_over_leaves():
         (4, 8), [-1, 0, 0, 0, 0], [[0, 0], [0, 0], [1, 0], [2, 0], [3, 0]], [[4, 8], [1, 8], [2, 8], [3, 8], [4, 8]],
         [400.0, 100.0, 100.0, 100.0, 100.0], [9.0] * 5,
     )  # fmt: skip
-    halved = Halved.of_tree(tree)
-    parts = halved.splits.size + 1
+    binary = BinaryTree.of_tree(tree)
+    parts = binary.splits.size + 1
     law = Law(
-        halved,
+        binary,
         np.zeros(parts),
         np.full(parts, 0.5),
         np.full(parts, 9.0),

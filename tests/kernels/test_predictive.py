@@ -103,7 +103,7 @@ def test_inside_a_leaf_halvings_go_on():
     tree = _tree((8, 4), [(-1, (0, 0), (8, 4), 60.0, 5.0)])
     law = learned_of_tree(tree).law
     unevenness = law.uneven
-    mean, variance = law.believed.mean[0], law.believed.variance[0]
+    mean, variance = law.posterior.mean[0], law.posterior.variance[0]
 
     def inner(low, high, a, b, t, square):
         overlap = np.maximum(np.minimum(b, high) - np.maximum(a, low), 0)
@@ -216,7 +216,7 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
     errors: Any = release._estimate.errors
     law = errors.settled.law
     cells = np.stack(np.unravel_index(np.arange(counts.size), shape), axis=1)
-    tree = law.halved
+    tree = law.binary
     np.testing.assert_array_equal(law._leaves(cells), found_leaves(tree.left, tree.low, tree.high, cells))
     # Asked with starts, a box of one cell goes down the tree as all boxes do.
     some = cells[:: max(1, counts.size // 4000)]
@@ -252,9 +252,9 @@ def test_a_law_is_what_was_inferred_to_eleven_bits():
     rng = np.random.default_rng(8)
     noisy = rng.poisson(3.0, (24, 40)) + np.rint(rng.laplace(0.0, 2.0, (24, 40)))
     learned = learned_of_cells(noisy, 8.0)
-    law, tree = learned.law, learned.law.halved
+    law, tree = learned.law, learned.law.binary
     inferred = infer_splits(tree.left, tree.size, *tree.totals, learned.ways)
-    found = law.believed.mean, law.believed.variance, law.believed.slope, law.believed.rest
+    found = law.posterior.mean, law.posterior.variance, law.posterior.slope, law.posterior.rest
     for one, other in zip(found, inferred, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-2)
     for each in (law.lean, law.slope, law.rest):

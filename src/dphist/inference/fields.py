@@ -359,15 +359,15 @@ def _write_predictive(law: Law, store: Sink, place: Place, model: Any) -> dict[s
 
 
 def _read_predictive(told: Any, store: Store, place: Place, made: Made) -> Law:
-    halved = made["measured"].halved
+    binary = made["measured"].binary
     arrays: dict[str, Any] = {name: np.asarray(store.get(told[name]), np.float64) for name in _OF_LAW}
     numbers: dict[str, Any] = {name: told[name] for name in ("alike", "doubt", "doubted_from", "overlap")}
-    law = Law(halved, **arrays, **numbers)
-    classes = int(size_classes(halved.size[:1])[0]) + 1
+    law = Law(binary, **arrays, **numbers)
+    classes = int(size_classes(binary.size[:1])[0]) + 1
     if (
-        not law.lean.shape == law.slope.shape == law.rest.shape == (halved.splits.size + 1,)
+        not law.lean.shape == law.slope.shape == law.rest.shape == (binary.splits.size + 1,)
         or law.uneven.shape != (classes,)
-        or law.caution.shape != (size_classes_of(halved.shape),)
+        or law.caution.shape != (size_classes_of(binary.shape),)
         or not all(bool(np.isfinite(each).all()) for each in arrays.values())
         or not all(bool((arrays[name] >= 0.0).all()) for name in _OF_LAW[1:])
         or bool((law.slope > 1.0).any())

@@ -204,7 +204,7 @@ def counts_of(tree: MeasuredTree) -> FloatArray:
 
 def averaged(counts: FloatArray, learned: Learned) -> FloatArray:
     """A mean of some counts and of what the law expects of every cell, the more the law's the less there is to tell."""
-    seen = learned.law.halved.deviations
+    seen = learned.law.binary.deviations
     part = 1.0 - CONSTANTS.totals * (seen / (seen + CONSTANTS.little) if math.isfinite(seen) else 1.0)
     if counts.ndim > 1:
         part *= CONSTANTS.boxes * (1.0 - learned.one_sided) ** 2

@@ -16,7 +16,7 @@ from dphist.inference.intervals import read_confidence
 from dphist.model.about import About
 from dphist.model.phrases import UNPAIRED
 from dphist.release.cells import DenseCells
-from dphist.release.doors import Doors
+from dphist.release.derived import Derived
 from dphist.release.drawing import drawer
 from dphist.release.file.writing import save
 from dphist.release.guarantee import Receipt
@@ -30,7 +30,7 @@ _SHOWN = 6
 
 @explained
 @dataclass(frozen=True, eq=False)
-class Release(Doors):
+class Release(Derived):
     """A private histogram or cube. Everything in it has been paid for, so everything in it may be published.
 
     `publish` and `load` make releases, whatever the mechanism; nobody else needs to.

@@ -28,7 +28,7 @@ def draws_of(law: Law) -> Callable[[Normals], FloatArray]:
     Returns:
         What draws the cells in C order.
     """
-    tree, said = law.halved, law.believed
+    tree, said = law.binary, law.posterior
     wanted = law.overlap * law.caution_of(tree.size)
     wanted = wanted * law.hedged(said.variance, law.plain.variance, tree.size)
     steps = []
@@ -56,12 +56,12 @@ class _Within:
     """How the totals of leaves are divided among their cells, halving by halving along the longest side."""
 
     def __init__(self, law: Law) -> None:
-        tree = law.halved
+        tree = law.binary
         leaves = np.flatnonzero((tree.left < 0) & (tree.size > 0))
         strides = np.array([math.prod(tree.shape[axis + 1 :]) for axis in range(len(tree.shape))])
         low, high = tree.low[leaves].astype(np.int64), tree.high[leaves].astype(np.int64)
-        mean, code = law.believed.mean[leaves], np.zeros(leaves.size, dtype=np.int64)
-        square = mean**2 + law.believed.variance[leaves]
+        mean, code = law.posterior.mean[leaves], np.zeros(leaves.size, dtype=np.int64)
+        square = mean**2 + law.posterior.variance[leaves]
         self.size, self.alike = math.prod(tree.shape), law.alike
         self.steps: list[tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray, IntArray]] = []
         while low.size:

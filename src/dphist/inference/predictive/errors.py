@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import CALIBRATED, Interval, Words, shared_confidence
 from dphist.inference.intervals import joint_deviations, normal_quantile
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive.halved import Halved
-from dphist.inference.predictive.law import Law, Said
+from dphist.inference.predictive.binarytree import BinaryTree
+from dphist.inference.predictive.law import Law, Moments
 from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
@@ -56,7 +56,7 @@ class Measurements(Protocol):
     """What was measured, as far as intervals need it."""
 
     @property
-    def halved(self) -> Halved:
+    def binary(self) -> BinaryTree:
         """As a binary tree."""
         ...
 
@@ -89,9 +89,9 @@ class MeasuredCells:
         return max(self.law.drawn_variance, NEXT_TO_EXACT)
 
     @cached_property
-    def halved(self) -> Halved:
-        """A grid of cells, halved."""
-        return Halved.of_cells(self.values, self._variance)
+    def binary(self) -> BinaryTree:
+        """A grid of cells, as a binary tree."""
+        return BinaryTree.of_cells(self.values, self._variance)
 
     @cached_property
     def learned(self) -> Learned:
@@ -123,9 +123,9 @@ class MeasuredBlocks:
     levels: int = 0
 
     @cached_property
-    def halved(self) -> Halved:
-        """Families, halved."""
-        return Halved.of_tree(self.tree)
+    def binary(self) -> BinaryTree:
+        """Families, as a binary tree."""
+        return BinaryTree.of_tree(self.tree)
 
     @cached_property
     def learned(self) -> Learned:
@@ -182,10 +182,10 @@ class PredictiveErrors:
     @cached_property
     def blocks(self) -> IntArray | None:
         """Where the blocks of a line begin that were not divided, in order; None where cells have several axes."""
-        halved = self._law.halved
-        if len(halved.shape) != 1:
+        binary = self._law.binary
+        if len(binary.shape) != 1:
             return None
-        return np.sort(halved.low[halved.left < 0, 0]).astype(np.int64)
+        return np.sort(binary.low[binary.left < 0, 0]).astype(np.int64)
 
     def noisy_sums(self, workload: Workload) -> tuple[FloatArray, FloatArray] | None:
         """Sums of noisy cells with their variances; None where cells were not measured one by one."""
@@ -238,7 +238,7 @@ class PredictiveErrors:
         self, low: IntArray, high: IntArray, starts: IntArray | None, cells: FloatArray, summed: FloatArray
     ) -> FloatArray:
         """Plain least squares, none negative, where what is published departs from it too far."""
-        if self._law.halved.deviations < _ENOUGH:
+        if self._law.binary.deviations < _ENOUGH:
             return summed
         plain, noise = self._law.ask(low, high, starts)[3:]
         departs = (plain - summed) ** 2 > _FAR * noise
@@ -360,12 +360,12 @@ class PredictiveErrors:
         deviation = np.sqrt(self._squared(said, one, published))
         return self.whole(published, deviation, np.broadcast_to(one, published.shape), confidence)
 
-    def _squared(self, said: Said, cells: FloatArray, published: FloatArray) -> FloatArray:
+    def _squared(self, said: Moments, cells: FloatArray, published: FloatArray) -> FloatArray:
         """Expected squared errors, by what the law says of questions about ``cells`` cells."""
         mean, known, inner, plain, noise = said
-        believed = self._law.caution_of(cells) * (self._law.hedged(known, noise, cells) + inner)
+        uncertain = self._law.caution_of(cells) * (self._law.hedged(known, noise, cells) + inner)
         return self._law.overlap * np.minimum(
-            believed + (mean - published) ** 2,
+            uncertain + (mean - published) ** 2,
             _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
         )
 

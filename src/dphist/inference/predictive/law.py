@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.predictive.halved import Halved
+from dphist.inference.predictive.binarytree import BinaryTree
 from dphist.kernels.paint import paint_boxes
 from dphist.kernels.predictive.boxes import ask_boxes
 from dphist.kernels.predictive.cells import Cells, found_leaves, painted_leaves
@@ -32,7 +32,7 @@ _DROPPED = 12
 
 
 class Nodes(NamedTuple):
-    """One law of a halved tree: of every node mean and variance, of every split its left part's slope and the rest."""
+    """One law of a binary tree: of every node mean and variance, of every split its left part's slope and the rest."""
 
     mean: FloatArray
     slope: FloatArray
@@ -40,7 +40,7 @@ class Nodes(NamedTuple):
     variance: FloatArray
 
 
-class Said(NamedTuple):
+class Moments(NamedTuple):
     """What both laws say of some questions."""
 
     mean: FloatArray
@@ -65,7 +65,7 @@ class Law:
     """A predictive law of every sum of cells.
 
     Args:
-        halved: The tree and what was measured.
+        binary: The tree and what was measured.
         lean: Of the whole, then of every split's left part: its mean, beyond that of plain least squares.
         slope: Of every split's left part, in the total (1 for the whole).
         rest: What is unknown of it, given the total (for the whole, its variance).
@@ -77,7 +77,7 @@ class Law:
         overlap: Squared errors are scaled by this.
     """
 
-    halved: Halved
+    binary: BinaryTree
     lean: FloatArray
     slope: FloatArray
     rest: FloatArray
@@ -91,7 +91,7 @@ class Law:
     @classmethod
     def of(
         cls,
-        halved: Halved,
+        binary: BinaryTree,
         inferred: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
         uneven: FloatArray,
         alike: float,
@@ -102,19 +102,19 @@ class Law:
     ) -> Law:
         """Keep what was inferred of every split: mean, variance, slope and rest."""
         mean, variance, slope, rest = inferred
-        splits = halved.splits
-        first = halved.left[splits]
-        beyond = mean - halved.plain[0]
+        splits = binary.splits
+        first = binary.left[splits]
+        beyond = mean - binary.plain[0]
         lean = _rounded(np.concatenate([beyond[:1], beyond[first]]))
         slope = _rounded(np.concatenate([np.ones(1), slope[splits]]))
         rest = _rounded(np.concatenate([variance[:1], rest[splits]]))
-        classes = np.ones(size_classes_of(halved.shape))
-        return cls(halved, lean, slope, rest, uneven, alike, classes, doubt, doubted_from, overlap)
+        classes = np.ones(size_classes_of(binary.shape))
+        return cls(binary, lean, slope, rest, uneven, alike, classes, doubt, doubted_from, overlap)
 
     @cached_property
-    def believed(self) -> Nodes:
+    def posterior(self) -> Nodes:
         """The law, node by node."""
-        tree, plain = self.halved, self.halved.plain[0]
+        tree, plain = self.binary, self.binary.plain[0]
         mean, variance, slope, rest = (np.zeros(plain.size) for _ in range(4))
         lean = np.zeros(plain.size)
         lean[tree.splits], slope[tree.splits] = self.lean[1:], self.slope[1:]
@@ -131,21 +131,21 @@ class Law:
     @cached_property
     def plain(self) -> Nodes:
         """Plain least squares, node by node."""
-        return Nodes(*self.halved.plain, self.halved.totals[1])
+        return Nodes(*self.binary.plain, self.binary.totals[1])
 
     @property
     def counts(self) -> FloatArray:
         """The law's mean of every cell: what it expects of each leaf, spread evenly."""
-        tree = self.halved
+        tree = self.binary
         out = np.zeros(math.prod(tree.shape))
         strides = np.array([math.prod(tree.shape[axis + 1 :]) for axis in range(len(tree.shape))])
         low, high = (np.ascontiguousarray(each, dtype=np.int64) for each in (tree.low, tree.high))
-        paint_boxes(np.flatnonzero(tree.left < 0), low, high, self.believed.mean / tree.size, strides, out)
+        paint_boxes(np.flatnonzero(tree.left < 0), low, high, self.posterior.mean / tree.size, strides, out)
         return out.reshape(tree.shape)
 
     # ---- asking ----
 
-    def ask(self, low: IntArray, high: IntArray, starts: IntArray | None = None) -> Said:
+    def ask(self, low: IntArray, high: IntArray, starts: IntArray | None = None) -> Moments:
         """Ask both laws about some questions.
 
         Args:
@@ -161,17 +161,17 @@ class Law:
             return self._of_cells(low, self._leaves(low))
         (mean, slope, rest), tops = self._stacked
         means, variances, inner = ask_boxes(
-            *(self.halved.left, self.halved.low, self.halved.high),
+            *(self.binary.left, self.binary.low, self.binary.high),
             *(mean, slope, rest, tops),
-            *(self.believed.variance, self.uneven),
+            *(self.posterior.variance, self.uneven),
             self.alike,
             *(low, high, np.arange(len(low) + 1) if starts is None else starts),
         )
-        return Said(means[:, 0], variances[:, 0], inner, means[:, 1], variances[:, 1])
+        return Moments(means[:, 0], variances[:, 0], inner, means[:, 1], variances[:, 1])
 
-    def ask_run(self, begin: int, end: int) -> Said | None:
+    def ask_run(self, begin: int, end: int) -> Moments | None:
         """Ask about a long run of cells in C order: from ``begin`` to one before ``end``; None if it is too short."""
-        shape = self.halved.shape
+        shape = self.binary.shape
         if end - begin < _PAINTED_FROM or math.prod(shape) > _LARGEST_PAINTED:
             return None
         at = self.painted[begin:end]
@@ -202,38 +202,38 @@ class Law:
     @cached_property
     def _stacked(self) -> tuple[list[FloatArray], FloatArray]:
         """Means, slopes and rests of both laws side by side, and the roots' variances."""
-        both = [np.stack(pair, axis=1) for pair in zip(self.believed[:3], self.plain[:3], strict=True)]
-        return both, np.array([self.believed.variance[0], self.plain.variance[0]])
+        both = [np.stack(pair, axis=1) for pair in zip(self.posterior[:3], self.plain[:3], strict=True)]
+        return both, np.array([self.posterior.variance[0], self.plain.variance[0]])
 
-    def _of_cells(self, places: IntArray, at: NDArray[np.integer]) -> Said:
+    def _of_cells(self, places: IntArray, at: NDArray[np.integer]) -> Moments:
         """Single cells, given the leaf of each."""
-        cells = Cells(self.halved.low, self.halved.high, places, at)
-        mean, known = cells.ask(self.believed.mean, self._along[0])
-        inner = cells.inside(self.believed.mean, self.believed.variance, self.uneven)
-        return Said(mean, known, inner, *cells.ask(self.plain.mean, self._along[1]))
+        cells = Cells(self.binary.low, self.binary.high, places, at)
+        mean, known = cells.ask(self.posterior.mean, self._along[0])
+        inner = cells.inside(self.posterior.mean, self.posterior.variance, self.uneven)
+        return Moments(mean, known, inner, *cells.ask(self.plain.mean, self._along[1]))
 
     @cached_property
     def _along(self) -> list[FloatArray]:
         """What each node's slope adds to a variance, by either law."""
-        left = self.halved.left
+        left = self.binary.left
         return [
             path_variances(left, law.slope, law.rest, float(law.variance[0]))
-            for law in (self.believed, self.plain)
+            for law in (self.posterior, self.plain)
         ]
 
     def _leaves(self, cells: IntArray) -> NDArray[np.integer]:
         """The leaf of every cell."""
-        size = math.prod(self.halved.shape)
+        size = math.prod(self.binary.shape)
         if size <= _LARGEST_PAINTED and len(cells) >= min(size // 2, _PAINTED_FROM):
-            at: NDArray[np.integer] = self.painted[np.ravel_multi_index(tuple(cells.T), self.halved.shape)]
+            at: NDArray[np.integer] = self.painted[np.ravel_multi_index(tuple(cells.T), self.binary.shape)]
             if not at.size or int(at.min()) >= 0:
                 return at
-        return found_leaves(self.halved.left, self.halved.low, self.halved.high, cells)
+        return found_leaves(self.binary.left, self.binary.low, self.binary.high, cells)
 
     @cached_property
     def painted(self) -> ShortArray:
         """The leaf of every cell, flat; −1 where none is."""
-        return painted_leaves(self.halved.left, self.halved.low, self.halved.high)
+        return painted_leaves(self.binary.left, self.binary.low, self.binary.high)
 
 
 def _rounded(values: FloatArray) -> FloatArray:

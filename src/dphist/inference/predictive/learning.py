@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive.halved import Halved
-from dphist.inference.predictive.law import Law, Said, size_classes_of
+from dphist.inference.predictive.binarytree import BinaryTree
+from dphist.inference.predictive.law import Law, Moments, size_classes_of
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.passes import size_classes
 from dphist.kernels.predictive.ways import CARRIED, FIRST, NEAR, WAYS, infer_splits, learn_ways
@@ -75,18 +75,18 @@ class Learned:
 
     law: Law
     ways: FloatArray
-    tried: Said
+    tried: Moments
     starts: IntArray
 
     @property
     def trials(self) -> tuple[IntArray, IntArray]:
         """The boxes that were tried."""
-        return _trials(self.law.halved.shape)[:2]
+        return _trials(self.law.binary.shape)[:2]
 
     @property
     def one_sided(self) -> float:
         """How likely a measured split has all, or nearly all, on one side: on average over splits."""
-        tree = self.law.halved
+        tree = self.law.binary
         of_size = self.ways[:, NEAR + 1 :].sum(axis=1)
         return float(of_size[size_classes(tree.size[tree.splits])].mean()) if tree.splits.size else 1.0
 
@@ -94,7 +94,7 @@ class Learned:
         """How far other cells' sums are from the noisy ones: mean squares over noise, for boxes of 1, 2, 4 … cells."""
         low, high = self.trials
         sums = box_sums(
-            np.ascontiguousarray(cells, dtype=np.float64).reshape(self.law.halved.shape), low, high
+            np.ascontiguousarray(cells, dtype=np.float64).reshape(self.law.binary.shape), low, high
         )
         return _averaged((sums - self.tried.plain) ** 2 / self.tried.noise, self.starts)
 
@@ -108,11 +108,11 @@ def learned_of_tree(tree: MeasuredTree) -> Learned:
     Returns:
         The law, and what it was learned from.
     """
-    halved, axes = Halved.of_tree(tree), len(tree.shape)
-    seen = math.sqrt(halved.deviations)
+    binary, axes = BinaryTree.of_tree(tree), len(tree.shape)
+    seen = math.sqrt(binary.deviations)
     overlap = _OVERLAP_ON_PLANES if axes == 2 else 1.0
     least = LEAST_CAUTION * (1.0 + _LITTLE_LEARNED / seen)
-    return _learned(halved, least, doubt=_DOUBT_OF_TREES if axes == 1 else 0.0, overlap=overlap)
+    return _learned(binary, least, doubt=_DOUBT_OF_TREES if axes == 1 else 0.0, overlap=overlap)
 
 
 def learned_of_cells(noisy: NDArray[Any], variance: float) -> Learned:
@@ -125,18 +125,18 @@ def learned_of_cells(noisy: NDArray[Any], variance: float) -> Learned:
     Returns:
         The law, and what it was learned from.
     """
-    return _learned(Halved.of_cells(noisy, variance), LEAST_CAUTION, doubt=_DOUBT, doubted_from=_LONG_SUM)
+    return _learned(BinaryTree.of_cells(noisy, variance), LEAST_CAUTION, doubt=_DOUBT, doubted_from=_LONG_SUM)
 
 
 def _learned(
-    halved: Halved,
+    binary: BinaryTree,
     least_caution: float,
     *,
     doubt: float,
     doubted_from: float = 0.0,
     overlap: float = 1.0,
 ) -> Learned:
-    tree, (best, spread) = halved, halved.totals
+    tree, (best, spread) = binary, binary.totals
     ways = learn_ways(tree.left, tree.size, best, spread)
     hidden = _UNSEEN * (1.0 + _HIDDEN / math.sqrt(tree.deviations)) * _BEFORE
     uneven = np.minimum(ways @ np.array(WAYS) + hidden * CARRIED / (CARRIED + _told(tree)[: len(ways)]), 1.0)
@@ -154,7 +154,7 @@ def _learned(
     return Learned(replace(law, caution=np.maximum(least_caution, caution)), ways, tried, starts)
 
 
-def _told(tree: Halved) -> FloatArray:
+def _told(tree: BinaryTree) -> FloatArray:
     """How much the splits of each size tell of c², in splits without noise: Fisher's information.
 
     A left part of variance n + s + t·f(1 − f), with s = t²c²f(1 − f) and n of noise, tells (s over all of it)² of what
@@ -178,7 +178,7 @@ def _trials(shape: tuple[int, ...]) -> tuple[IntArray, IntArray, IntArray]:
     return low, high, np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
 
 
-def _caution(law: Law, tried: Said, cells: FloatArray, starts: IntArray) -> FloatArray:
+def _caution(law: Law, tried: Moments, cells: FloatArray, starts: IntArray) -> FloatArray:
     """By how much the mean squared error of the means exceeds their variance, for every size class.
 
     Plain least squares l is unbiased with known variance W. So (l − m)² − W + 2V estimates the squared error of m

@@ -20,7 +20,7 @@ ShortArray = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Halved:
+class BinaryTree:
     """Node i's children are ``left[i]`` and the next (−1 for a leaf); ``low`` to ``high`` is the hull of its cells.
 
     Args:
@@ -42,7 +42,7 @@ class Halved:
     variance: FloatArray
 
     @classmethod
-    def of_tree(cls, tree: MeasuredTree) -> Halved:
+    def of_tree(cls, tree: MeasuredTree) -> BinaryTree:
         """Halve the families of a measured tree."""
         nodes = halve_families(
             *(tree.first, tree.last, np.ascontiguousarray(tree.low), np.ascontiguousarray(tree.high)),
@@ -51,7 +51,7 @@ class Halved:
         return cls(tuple(tree.shape), *nodes)
 
     @classmethod
-    def of_cells(cls, noisy: NDArray[Any], variance: float) -> Halved:
+    def of_cells(cls, noisy: NDArray[Any], variance: float) -> BinaryTree:
         """Halve a grid of noisy cells that all carry noise of the same variance."""
         left, low, high, cell = halve_cells(np.array(noisy.shape, dtype=np.int64))
         leaves = cell >= 0

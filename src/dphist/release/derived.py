@@ -22,7 +22,7 @@ Where = Mapping[str, Any]
 
 
 @explained
-class Doors(Tables, Asking):
+class Derived(Tables, Asking):
     """The part of a `Release` that is more than counts. Each asks released numbers only and spends nothing."""
 
     def _cube(self, where: Where | None) -> Cube:
