@@ -208,7 +208,7 @@ def test_published_cells_of_a_sparse_release_have_bounds_that_allow_for_having_b
         dphist.Histogram(domain, truth), epsilon="1/2", mechanism="sparselaplace(threshold=5)"
     )
     low, high = release.bounds()
-    held = truth[release.cells.flat]  # type: ignore[attr-defined]
+    held = truth[release.cells.flat]  # type: ignore[union-attr]
     inside = (low <= held) & (held <= high)
     assert len(held) > 3000
     for value in np.unique(held):
