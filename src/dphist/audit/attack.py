@@ -150,7 +150,7 @@ def audit(
         delta: With it, a claim of (ε, δ), with the noise of the ρ that it buys. What happens once in a billion runs is
             not seen: try a hundredth.
         runs: How often to run it on each side; half of them are learned from.
-        pairs: Neighbours; the worst we know unless told.
+        pairs: Neighbours; the worst we know by default.
         confidence: How sure a refutation must be.
         progress: Is told what is being done.
 

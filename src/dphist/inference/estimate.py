@@ -253,7 +253,7 @@ class Estimate:
     made_by: object = None
 
     def __post_init__(self) -> None:
-        """Notes count in words; here is where one of a thing is said as one, whoever wrote the note."""
+        """Use the singular in notes, whoever wrote them."""
         object.__setattr__(self, "note", mended(self.note))
 
 

@@ -40,7 +40,7 @@ class TreeNoise(NoiseErrors):
     """Whether the tree was grown on its own noise, or its counts projected: intervals stand on plain least squares."""
 
     @property
-    def short(self) -> str:  # type: ignore[override]  # hangs on what was done
+    def short(self) -> str:  # type: ignore[override]  # depends on what was done
         """What is said of intervals."""
         return _GIVEN_THE_TREE if self.projected else NoiseErrors.short
 

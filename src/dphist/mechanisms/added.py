@@ -48,7 +48,7 @@ class Added:
 
     Args:
         first: What published before.
-        tables: The further tables, each by its axes; all pairs unless told.
+        tables: The further tables, each by its axes; all pairs by default.
         share: Of the whole budget, what the further tables cost.
         paid: The ledger's number of the payment for the first, if one paid.
 

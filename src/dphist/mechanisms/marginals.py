@@ -81,8 +81,8 @@ class Marginals:
     budget; all that follows reads noisy tables only.
 
     Args:
-        tables: The axes of each table; every single attribute unless told.
-        shares: What each table costs; they sum to 1. Equal unless told.
+        tables: The axes of each table; every single attribute by default.
+        shares: What each table costs; they sum to 1. Equal by default.
         nonnegative: Whether to fit a cube without negative cells; without, it is plain least squares, which sums of
             signed values need.
         estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. ``"weighed"`` moves

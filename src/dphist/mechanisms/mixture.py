@@ -83,7 +83,7 @@ class Mixture:
     values by noisy counts leaves one step one step.
 
     Args:
-        tables: The axes of each announced table; read off the workload unless told, else all of ``ways`` attributes.
+        tables: The axes of each announced table; read off the workload by default, else all of ``ways`` attributes.
         ways: How many attributes the tables have when none are announced.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
@@ -193,9 +193,9 @@ def counted(
 
     Args:
         data: The right.
-        tables: The announced tables; read off the workload unless told, else all of ``ways`` attributes.
+        tables: The announced tables; read off the workload by default, else all of ``ways`` attributes.
         ways: How many attributes the tables have when none are announced.
-        share: Of the right, what counting costs; little, unless told.
+        share: Of the right, what counting costs; little, by default.
 
     Returns:
         What is left of the right, and the outlook.

@@ -61,9 +61,9 @@ class Residuals:
     follows reads its noisy answer and public sizes.
 
     Args:
-        tables: The axes of each announced table; read off the workload unless told, else all of ``ways`` attributes.
+        tables: The axes of each announced table; read off the workload by default, else all of ``ways`` attributes.
         ways: How many attributes the tables have when none are announced.
-        ranges: The axes whose ranges or groups will be asked inside tables; read off the workload unless told.
+        ranges: The axes whose ranges or groups will be asked inside tables; read off the workload by default.
         shrink: Whether tables are moved towards what smaller ones suggest, and those of one attribute towards an even
             spread, as far as noise explains the difference (`dphist.inference.tables.shrinking.shrink_downward`).
             Intervals stand on least squares as before. Where ranges are asked for, tables are not moved.

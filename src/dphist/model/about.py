@@ -30,7 +30,7 @@ class Fact:
     wanted: str = ""
     """What a catalogue asks for where nobody said it; nothing if it does without."""
     label: str = ""
-    """What readers see before it; the name, unless told."""
+    """What readers see before it; the name, by default."""
     name: str = ""
 
 

@@ -31,7 +31,7 @@ class Unit:
         replace: Whether a unit is replaced by another rather than added or removed.
         id: The column whose equal values are one person's rows.
         cells: In how many cells one protected unit may have rows.
-        per_cell: And how many in each; one unless told.
+        per_cell: And how many in each; one by default.
 
     Example:
         >>> Unit(rows=5, id="user").steps, Unit(replace=True).steps

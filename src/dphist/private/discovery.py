@@ -103,7 +103,7 @@ def terms(
         delta: and with which probability a key of one person alone may appear.
         unit: Who is protected.
         cells: How many cells a key has.
-        kind: The noise; the one with the lower threshold unless told.
+        kind: The noise; the one with the lower threshold by default.
 
     Returns:
         What the noise costs, and the δ of the threshold.

@@ -177,7 +177,7 @@ class PrivateCounts(Gradual):
     def of(self, domain: Domain, workload: Workload | None = None) -> PrivateCounts:
         """Say what these cells are: those of a domain, in C order. Public words: nothing about a count changes.
 
-        Promises are read off the domain (a wavelet's hangs on the hierarchy), once for the noise and once for the
+        Promises are read off the domain (a wavelet's depends on the hierarchy), once for the noise and once for the
         answer, and both must find the same: so none but our own types, whose sizes and trees do not change.
         """
         plain = type(domain) is Domain and all(type(each) in (Ordinal, Nominal) for each in domain.attributes)

@@ -33,7 +33,7 @@ class Account:
     """One payment that is owed before the first noise; without a ledger it is free.
 
     A release may open several gates (counts and sums, one for every part, one after the other), and which of them asks
-    first hangs on the mechanism: some ask nothing. So each is handed the same ``pay``: whoever asks first pays for all.
+    first depends on the mechanism. So each is handed the same ``pay``: whoever asks first pays for all.
     """
 
     budget: Budget

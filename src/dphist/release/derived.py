@@ -213,7 +213,7 @@ class Derived(Tables, Asking):
 
         Args:
             name: The ordered attribute.
-            levels: Shares between 0 and 1; the quartiles unless told.
+            levels: Shares between 0 and 1; the quartiles by default.
             where: Which records, as for `answer`.
             confidence: How sure each interval is.
             simultaneous: Whether all hold together.
@@ -256,7 +256,7 @@ class Derived(Tables, Asking):
 
         Args:
             query: One SELECT.
-            rows: How many rows at most; all unless told.
+            rows: How many rows at most; all by default.
             parameters: Values for the query's ``?``.
 
         Returns:
@@ -277,7 +277,7 @@ class Derived(Tables, Asking):
         """Write one page about the release: figures, promise, price, accuracy (needs ``dphist[report]``).
 
         Args:
-            output: Where the page goes, a name in .html; what was there is replaced. Not written unless told.
+            output: Where the page goes, a name in .html; what was there is replaced. Not written by default.
             title: The page's heading.
 
         Returns:

@@ -52,7 +52,7 @@ def sum_columns(
     Args:
         release: What has sums.
         taken: Names that columns have already.
-        rows: Whose rows they are, with the count of each; the release's own unless told.
+        rows: Whose rows they are, with the count of each; the release's own by default.
 
     Returns:
         A number for each row.

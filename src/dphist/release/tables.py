@@ -367,7 +367,7 @@ class Tables(Contents):
         Made from the published counts alone, so as private as they are; the seed is public and only decides roundings.
 
         Args:
-            count: How many; the released total unless told.
+            count: How many; the released total by default.
             seed: A public number: another one gives other roundings.
 
         Returns:

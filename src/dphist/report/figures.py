@@ -65,7 +65,7 @@ def figure(
 
     Args:
         release: What is drawn.
-        names: One attribute or two; the first, or first two, unless told.
+        names: One attribute or two; the first, or first two, by default.
         chosen: Cells that the others are restricted to.
         confidence: How sure each interval is.
         width: In pixels, or "container".
@@ -134,7 +134,7 @@ def draw(
 
     ``selected`` cells stand out from the rest; with ``brush`` a range can be dragged. The chart carries its numbers,
     unless ``data`` says where they will come from. Colours of a map go by
-    ``magnitudes`` powers of ten, in even steps if that is 0; the numbers decide unless told.
+    ``magnitudes`` powers of ten, in even steps if that is 0; the numbers decide by default.
     """
     if data is None:
         rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)

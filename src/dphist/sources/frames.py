@@ -1,7 +1,7 @@
 """Data frames as tables that DuckDB reads, each value by itself.
 
 The type of a frame's column is a function of everybody's rows: one missing value makes floats of pandas's integers,
-one Decimal makes objects of them. So nothing here, or after, may hang on the type where values are equal: 1, 1.0,
+one Decimal makes objects of them. So nothing here, or after, may depend on the type where values are equal: 1, 1.0,
 Decimal(1) and, in a column of objects, "1" are one number and one id. Columns that the domain does not name are not
 handed over. What is left is refused: floats where they may stand for several whole numbers (see
 `dphist.sources.people` and `dphist.sources.keys`), and columns of a type that cannot be an attribute.

@@ -54,7 +54,7 @@ def read(attribute: Attribute, column: Column, engine: Engine) -> Reading:
 def place(attribute: Attribute, column: Column, engine: Engine) -> Key:
     """The number of an attribute's cell as the engine itself computes it, for bounding.
 
-    Which rows of a person are kept hangs on the order of their cells (see `dphist.sources.people`), so this is the
+    Which rows of a person are kept depends on the order of their cells (see `dphist.sources.people`), so this is the
     same number on every engine, whatever type the column has there.
     """
     if isinstance(attribute, Nominal):
@@ -84,7 +84,7 @@ def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
     The quantity's centre is taken off row by row: a sum is cut where it would not fit in 64 bits, and one that was cut
     first and centred afterwards would move by the centre, not by the reach. Every engine computes in 64-bit floats,
     whatever type the column has, so the same row gives the same number. The result is cut to the bounds once more: what
-    the gate relies on must not hang on how a float is rounded.
+    the gate relies on must not depend on how a float is rounded.
     """
     measure = quantity.measure
     if column.family not in ("integer", "real", "undeclared"):

@@ -77,7 +77,7 @@ def check_mechanism(
 
     Args:
         mechanism: What to check.
-        epsilon: The budget of each run; 1 unless told.
+        epsilon: The budget of each run; 1 by default.
         rho: Or the budget of each run in ρ.
         bias: Why it does not converge to the counts as ε grows, if it does not.
 

@@ -33,7 +33,7 @@ class ReleaseID3:
 
     Args:
         target: The attribute to guess.
-        features: What to guess it from; everything else unless told.
+        features: What to guess it from; everything else by default.
         max_depth: How many attributes a path may ask.
         least_records: How many records a node must hold to be split.
         least_gain: How many bits a split must bring.

@@ -75,7 +75,7 @@ class Blocking:
             first: One party's release.
             second: The other's, over the same domain.
             least: How many records both sides of a block must be thought to hold.
-            attributes: The attributes to block on; all of them, or those of the best table, unless told.
+            attributes: The attributes to block on; all of them, or those of the best table, by default.
 
         Returns:
             The blocks.

@@ -49,7 +49,7 @@ def create_app(
 
     Args:
         releases: What may be looked at, by title.
-        door: By which names and with which token; this machine's unless told.
+        door: By which names and with which token; this machine's by default.
         begin: What the planner's form starts with.
 
     Returns:

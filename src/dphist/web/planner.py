@@ -101,7 +101,7 @@ def forecast(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _budgets(epsilon: str, delta: str, rho: str) -> tuple[Budget, ...]:
-    """Pure ε, (ε, δ) if a δ is said, and ρ: that which pure ε costs unless told."""
+    """Pure ε, (ε, δ) if a δ is said, and ρ: that which pure ε costs by default."""
     pure = positive(epsilon, "epsilon")
     bought = (Budget.of(pure, delta=delta),) if delta.strip() else ()
     return Budget.of(pure), *bought, Budget.of(rho=rho.strip() or rho_of_epsilon(pure))

@@ -45,7 +45,7 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
     Args:
         source: The records.
         folder: Where schema, ledger, release and report go.
-        door: By which names and with which token; this machine's unless told.
+        door: By which names and with which token; this machine's by default.
 
     Returns:
         An ASGI application.

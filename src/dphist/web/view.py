@@ -332,7 +332,7 @@ def _number(text: str, what: str) -> int:
 
 
 def _one_of(asked: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
-    """One of a few words; the first of them unless told."""
+    """One of a few words; the first of them by default."""
     given = asked.get(key) or known[0]
     if given not in known:
         raise QueryError(f"{key} must be {' or '.join(known)}")

@@ -161,7 +161,7 @@ def rake(
 ) -> FloatArray:
     """Move a cube until its tables are the targets, each cell of a row in proportion to its variance.
 
-    In proportion to itself unless told: that is iterative proportional fitting, as if nothing but the tables had been
+    In proportion to itself by default: that is iterative proportional fitting, as if nothing but the tables had been
     measured. By variances a tall cell that was measured well stays, though it holds most of its row.
 
     Args:

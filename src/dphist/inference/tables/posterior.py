@@ -59,9 +59,9 @@ class Observed:
         variance: Of each.
         model: What the model says, as counts, none below zero.
         ordered: For every attribute whether its values have neighbours, so that blocks are made of several; all of
-            them unless told.
+            them by default.
         beyond: The variance of what the table says beyond smaller ones, for each cell that is free to; that of a cell
-            unless told. It is larger where smaller tables were measured as well, which know the rest of a cell.
+            by default. It is larger where smaller tables were measured as well, which know the rest of a cell.
     """
 
     measured: FloatArray

@@ -58,7 +58,7 @@ class Measured:
         scale: The scale of that noise if it is Laplace's; 0 for Gaussian noise.
         differences: The axes along which the first value less the second was measured.
         residual: Whether only the residual was measured.
-        about: The residuals that it is used for; all inside it unless told.
+        about: The residuals that it is used for; all inside it by default.
     """
 
     axes: Axes

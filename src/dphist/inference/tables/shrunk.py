@@ -127,7 +127,7 @@ class Shrunk:
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
         ordered: For every attribute whether its values have neighbours, as a file may say.
         times: How many times those variances published sums are taken to be off by, for tables of which only the cube
-            speaks; the same for all unless told.
+            speaks; the same for all by default.
     """
 
     measured: MeasuredTables

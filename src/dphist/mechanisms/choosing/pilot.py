@@ -1,6 +1,6 @@
 """Pilot queries: about how many records there are, how far attributes depend on each other, where point masses lie.
 
-Which tables of a cube are worth their budget hangs on the first two. Where attributes hardly depend on each other,
+Which tables of a cube are worth their budget depends on the first two. Where attributes hardly depend on each other,
 tables of one attribute say nearly all, and whatever is spent on the rest measures noise. Evidence of that is cheap:
 every attribute is cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are
 set beside what independence would make of their margins. Of a plane it is asked whether one value has a large part of

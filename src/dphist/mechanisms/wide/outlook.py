@@ -82,7 +82,7 @@ class Outlook:
         wanted: The tables that would be measured together, none inside another.
         pairs: The pairs whose error counts.
         total: How many records there are, from what was released.
-        weights: How likely each size of dependence is; the prior unless told.
+        weights: How likely each size of dependence is; the prior by default.
         kinds: Kinds of tables that do not count alike.
     """
 

@@ -51,7 +51,7 @@ class Ordinal:
         values: A range of integers, or ordered categories.
         edges: The bounds of bins.
         dates: First day, the day after the last, and the step.
-        zone: Whose calendar says in which day a time with an offset lies; UTC unless told. What has no offset lies in
+        zone: Whose calendar says in which day a time with an offset lies; UTC by default. What has no offset lies in
             the day that it says.
         other: Whether rows without a cell are counted in one of their own.
 

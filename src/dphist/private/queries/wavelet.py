@@ -86,7 +86,7 @@ def numerators_fit(axes: Sequence[Axis], law: NoiseLaw) -> bool:
     """Whether cells can be rebuilt in 64-bit numerators, judged by public facts.
 
     Room is needed for the fullest cell, and for noise of a hundred scales on every coefficient at once (a
-    cell weighs Haar coefficients by 2 in all, nominal ones by 9 at most). Privacy does not hang on it,
+    cell weighs Haar coefficients by 2 in all, nominal ones by 9 at most). Privacy does not depend on it,
     precision does.
     """
     denominator = standard.denominator(axes)

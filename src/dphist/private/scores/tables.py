@@ -34,7 +34,7 @@ class TableErrors:
         model: What the model says of each cell, rounded, one table after the other in C order.
         penalties: What is taken off each table's distance, such as the noise that measuring it would add.
         picks: How many tables are chosen; each pays an equal share.
-        weights: How much each table counts, whole numbers from 1 to 1,024; all alike unless told.
+        weights: How much each table counts, whole numbers from 1 to 1,024; all alike by default.
     """
 
     tables: tuple[Axes, ...]

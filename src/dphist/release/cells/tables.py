@@ -227,7 +227,7 @@ class TableCells:
 
         Args:
             release: Whose cells these are.
-            count: How many; the released total unless told.
+            count: How many; the released total by default.
             seed: A public number: another one gives other records.
 
         Returns:

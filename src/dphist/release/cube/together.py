@@ -1,4 +1,4 @@
-"""What several groups are told of an ordered attribute, such that of what is said as much holds as is promised."""
+"""Confidence sets of an ordered attribute for several groups, with a controlled false coverage rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IntArray = NDArray[np.int64]
 def _together(
     lines: Sequence[Line], confidence: float, ask: Callable[[Line, float], tuple[Any, Any, bool]]
 ) -> list[tuple[Any, Any] | None]:
-    """Lower and upper ends for each of several groups, such that of what is said as much holds as is promised.
+    """Confidence sets for several groups with a controlled false coverage rate.
 
     Args:
         lines: The groups.

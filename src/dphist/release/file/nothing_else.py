@@ -112,7 +112,7 @@ def _same_bytes(one: IO[bytes], other: IO[bytes]) -> bool:
 
 
 def _parts(file: IO[bytes]) -> Iterator[Any]:
-    """What the footer says and what every page holds, but for what hangs on how well they were packed."""
+    """What the footer says and what every page holds, but for what depends on how well they were packed."""
     import pyarrow as pa
 
     told, begin = read_footer(file)
@@ -136,7 +136,7 @@ def _parts(file: IO[bytes]) -> Iterator[Any]:
                 own += header[2] + start - place
                 place = start + len(packed)
             unpacked += chunk[6]
-            # What hangs on how well it was packed is known by its sum, and what stands in its place by the pages.
+            # What depends on how well it was packed is known by its sum, and what stands in its place by the pages.
             if own or chunk.get(11, chunk[9]) != place - chunk[7]:
                 raise DamagedError
             for field in (6, 7, 9, 11):

@@ -68,7 +68,7 @@ class Known:
 
     @property
     def title(self) -> str:
-        """What it is called; the file's name unless told."""
+        """What it is called; the file's name by default."""
         return self.release.about.title or self.file.stem
 
     def said(self, name: str) -> str:

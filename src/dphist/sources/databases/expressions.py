@@ -1,8 +1,8 @@
 """Ibis expressions that may be counted: those that make each row of one row, and name or leave out some.
 
-A table expression is a plan that runs before anything of ours. If a row of its answer hangs on one record alone,
+A table expression is a plan that runs before anything of ours. If a row of its answer depends on one record alone,
 what `dphist.sources.people` proves of tables holds for it. So its tables must be those of a database, which declare
-their types: what is computed of a frame hangs on the types that all of its values gave it (one missing value turns
+their types: what is computed of a frame depends on the types that all of its values gave it (one missing value turns
 "1" into "1.0" for everybody), and frames are refused by name. Its steps are select, mutate, filter, drop, fill, rename
 and sort, and what these compute looks at one row. Refused by name are steps that look at others or repeat rows
 (``limit`` and ``sample``, joins, unions, aggregates, distinct, window functions, subqueries), functions that are handed
@@ -40,7 +40,7 @@ def check_expression(table: Any) -> None:
                 raise _refused("SQL text")
             case ops.InMemoryTable():
                 raise SourceError(
-                    "the Ibis expression computes with a table made in memory, whose types hang on all of its values; "
+                    "the Ibis expression computes with a table made in memory, whose types depend on all its values; "
                     "hand over that frame itself, or write it to a table that declares its types first"
                 )
             case ops.Project():

@@ -79,7 +79,7 @@ class Remote(Sql):
 
         *Where cells are bounded* rows of one cell are the same to the counts, so of a person's different cells, in
         order, those at the places ⌊(r + i·d) / k⌋ are taken out, each with how many rows it has, at most c. With
-        measures as well, which rows of a cell are kept hangs on d; those are ranked by windows.
+        measures as well, which rows of a cell are kept depends on d; those are ranked by windows.
 
         Each list is made of one person's rows and nobody else's, so the theorem there holds as it stands.
         """

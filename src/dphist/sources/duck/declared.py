@@ -18,7 +18,7 @@ _DECLARED = (
 
 
 def refuse_inferred(connection: Any, relation: str, what: str) -> None:
-    """Refuse a table or view over frames, CSV, JSON or anything else whose types hang on its values.
+    """Refuse a table or view over frames, CSV, JSON or anything else whose types depend on its values.
 
     Args:
         connection: DuckDB's.

@@ -194,7 +194,7 @@ class Duck(Sql):
         """The column's value, and NULL for a NaN.
 
         The least and the largest value that a Parquet file states of its columns leave NaN out, and DuckDB answers
-        comparisons by them without a look at the rows: whether everybody's NaN is below 10 would hang on whether
+        comparisons by them without a look at the rows: whether everybody's NaN is below 10 would depend on whether
         anybody has an 11. It is asked for by name before anything is compared, so that what is compared has none.
         """
         value = self.quote(column.name)

@@ -1,7 +1,7 @@
 """The words of counting in SQL: names, values, conditions, cells and ids, as DuckDB, PostgreSQL and Spark all say them.
 
 Ibis says the same for other engines. These three are spoken to directly, because what a row means must not
-hang on how a translator happens to divide, cast or hash.
+depend on how a translator happens to divide, cast or hash.
 """
 
 # ruff: noqa: S608 -- SQL is what this file writes; names and public values go through quote() and literal()
@@ -38,7 +38,7 @@ def microseconds(value: str) -> str:
     """DuckDB's time of nanoseconds as the microsecond that it lies in.
 
     DuckDB cuts towards zero, by which the last moments of a day before 1970 would lie in the next, and the cell of a
-    row would hang on whether its column came as such times or as texts: in a frame that is up to other rows.
+    row would depend on whether its column came as such times or as texts: in a frame that is up to other rows.
     """
     cut = f"CAST({value} AS TIMESTAMP)"
     return (
