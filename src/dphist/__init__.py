@@ -54,7 +54,7 @@ _HOMES = {
 _ROOMS = ("model", "planning", "report", "uses", "web")
 
 # Releases are drawn by a floor above them, which they cannot name; it is loaded when first wanted.
-provide("drawing", lambda: import_module("dphist.report"))
+provide("drawing", lambda: import_module("dphist.report.drawing"))
 
 # Written out, because type checkers read it.
 __all__ = [

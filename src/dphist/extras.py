@@ -60,9 +60,9 @@ def provide(what: str, bring: Callable[[], object]) -> None:
     _later[what] = bring
 
 
-def bring(what: str) -> None:
-    """Have brought what was provided for."""
-    _later[what]()
+def brought(what: str) -> Any:
+    """What was provided for."""
+    return _later[what]()
 
 
 _ours = False

@@ -12,7 +12,7 @@ from dphist.cli.commands import app
 from dphist.mechanisms import Marginals
 from dphist.release import load
 from dphist.report import figure, report_page
-from dphist.report.drawing import release_html
+from dphist.report.drawing import card
 from dphist.uses import Cube
 from dphist.web.compare import compare
 from dphist.web.view import View
@@ -119,7 +119,7 @@ def test_the_report_says_so(unseen, release):
     assert "Intervals: bounds: not measured together" in page
     assert "Intervals: exact: " in page
     assert "not measured: bounds only" in report_page(release)
-    assert "nan" not in release_html(unseen)
+    assert "nan" not in card(unseen)
 
 
 def test_the_report_shows_the_tables_that_were_measured(release):

@@ -151,11 +151,8 @@ class Budget:
     @staticmethod
     def from_json(value: Any) -> Budget:
         """Read what `to_json` wrote; keys of others are not looked at."""
-        if "rho" not in value:
-            pure = fraction(value["epsilon"])
-            if "delta" not in value:
-                return Budget(pure)
-            return Budget(pure, "epsilon", pure, fraction(value["delta"]))
-        if "epsilon" not in value:
-            return Budget(fraction(value["rho"]), "rho")
-        return Budget(fraction(value["rho"]), "rho", fraction(value["epsilon"]), fraction(value["delta"]))
+        currency: Currency = "rho" if "rho" in value else "epsilon"
+        amount = fraction(value[currency])
+        if ("epsilon" if currency == "rho" else "delta") in value:
+            return Budget(amount, currency, fraction(value["epsilon"]), fraction(value["delta"]))
+        return Budget(amount, currency)

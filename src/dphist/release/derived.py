@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from dphist.arguments import explained
 from dphist.errors import QueryError
+from dphist.extras import brought
 from dphist.release.answers import Answer, Table
 from dphist.release.asking import Asking, BinsKind, IntervalKind
-from dphist.release.drawing import drawer
 from dphist.release.language import read_request
 from dphist.release.tables import Tables
 
@@ -290,5 +290,5 @@ class Derived(Tables, Asking):
             >>> release.report(title="people").startswith("<!doctype html>")
             True
         """
-        page: str = drawer().page(self, output, title=title)
+        page: str = brought("drawing").page(self, output, title=title)
         return page

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from dphist.arguments import explained
 from dphist.errors import NotPrivate, QueryError
+from dphist.extras import brought
 from dphist.inference.estimate import Estimate
 from dphist.inference.intervals import read_confidence
 from dphist.model.about import About
 from dphist.model.phrases import UNPAIRED
 from dphist.release.cells import DenseCells
 from dphist.release.derived import Derived
-from dphist.release.drawing import drawer
 from dphist.release.file.writing import save
 from dphist.release.guarantee import Receipt
 
@@ -246,11 +246,11 @@ class Release(Derived):
             >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
             >>> chart = release.plot("sex")
         """
-        return drawer().figure(self, names or None, confidence=confidence)
+        return brought("drawing").figure(self, names or None, confidence=confidence)
 
     def _repr_html_(self) -> str:
         """Show the release as a card in a notebook."""
-        card: str = drawer().card(self)
+        card: str = brought("drawing").card(self)
         return card
 
     def __repr__(self) -> str:

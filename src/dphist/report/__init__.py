@@ -3,8 +3,6 @@
 It reads releases, and of a ledger what it is told. The explorer and the command line import it.
 """
 
-from dphist.release.drawing import register
-from dphist.report import drawing
 from dphist.report.cuts import Cuts
 from dphist.report.dossier import write_dossier
 from dphist.report.figures import figure
@@ -12,6 +10,3 @@ from dphist.report.page import report_page
 from dphist.report.pictures import picture
 
 __all__ = ["Cuts", "figure", "picture", "report_page", "write_dossier"]
-
-# From now on `Release.plot` and notebooks draw with this.
-register(drawing.Charts())

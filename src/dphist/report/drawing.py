@@ -1,19 +1,20 @@
-"""How releases are drawn when they are asked to show themselves: as charts, as a page, as a card in a notebook."""
+"""How releases are drawn when they are asked to show themselves: as charts, as a page, as a card in a notebook.
+
+`dphist` says to the release, which stands below, that this is brought when it is first wanted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dphist.release import Release
 from dphist.release.atomic import atomic, check_page_name
 from dphist.report.cuts import cut
-from dphist.report.figures import figure
+from dphist.report.figures import figure as figure
 from dphist.report.page import report_page
 from dphist.report.tables import tabulate
 
@@ -21,29 +22,18 @@ from dphist.report.tables import tabulate
 _WIDTH, _HEIGHT, _MOST = 480, 90, 120
 
 
-class Charts:
-    """Altair charts, and a card for notebooks."""
-
-    def figure(self, release: Release, names: Sequence[str] | None, *, confidence: float) -> Any:
-        """Draw one or two attributes."""
-        return figure(release, names, confidence=confidence)
-
-    def card(self, release: Release) -> str:
-        """Show the release in a notebook."""
-        return release_html(release)
-
-    def page(self, release: Release, output: str | PathLike[str] | None, *, title: str | None) -> str:
-        """Give the page about a release, and write it where told."""
-        if output is not None:
-            check_page_name(Path(output))
-        page = report_page(release, title=title or release.about.title or "release")
-        if output is not None:
-            with atomic(Path(output)) as temporary:
-                temporary.write_text(page, encoding="utf-8")
-        return page
+def page(release: Release, output: str | PathLike[str] | None, *, title: str | None) -> str:
+    """Give the page about a release, and write it where told."""
+    if output is not None:
+        check_page_name(Path(output))
+    written = report_page(release, title=title or release.about.title or "release")
+    if output is not None:
+        with atomic(Path(output)) as temporary:
+            temporary.write_text(written, encoding="utf-8")
+    return written
 
 
-def release_html(release: Release) -> str:
+def card(release: Release) -> str:
     """Write a small card: what is counted, what is promised, how it was made, and the first attribute as bars."""
     facts = {
         "cells": " × ".join(f"{a.name} ({a.size:,})" for a in release.domain.attributes),

@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 
 @explained
 class ReleaseID3:
-    """A decision tree over the attributes of a domain, with scikit-learn's conventions.
+    """A decision tree over the attributes of a domain, asked by the names that scikit-learn has.
 
     ``fit(release)`` reads released counts only, so the tree is as private as the release. Negative estimates count as
     zero. A node splits on the attribute with the largest information gain (ID3) while its records are at least
@@ -168,33 +168,6 @@ class ReleaseID3:
         cells = self.domain_.attribute(self.target).cells(truth) if truth else np.zeros(0, dtype=np.int64)
         named = [places.get(value, -1) if isinstance(value, str) else -1 for value in truth]
         return np.where(np.array(named, dtype=np.int64) >= 0, named, cells)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give the options, as scikit-learn asks for them.
-
-        Args:
-            deep: Ignored.
-
-        Returns:
-            The options by name.
-        """
-        names = ("target", "features", "max_depth", "least_records", "least_gain")
-        return {name: getattr(self, name) for name in names}
-
-    def set_params(self, **options: Any) -> ReleaseID3:
-        """Change options, as scikit-learn does.
-
-        Args:
-            options: New values by name.
-
-        Returns:
-            Itself.
-        """
-        for name, value in options.items():
-            if name not in self.get_params():
-                raise InputError(f"there is no option {name}; there are {', '.join(self.get_params())}")
-            setattr(self, name, value)
-        return self
 
     def _features(self, domain: Domain) -> tuple[str, ...]:
         domain.axis(self.target)

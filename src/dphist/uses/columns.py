@@ -10,13 +10,11 @@ from dphist.errors import InputError
 
 def column_names(records: Any) -> list[str]:
     """The names of all columns."""
-    if isinstance(records, Mapping):
-        return [str(name) for name in records]
-    if hasattr(records, "column_names"):
-        return [str(name) for name in records.column_names]
-    if hasattr(records, "columns"):
-        return [str(name) for name in records.columns]
-    raise InputError("records must be a data frame or a mapping of columns")
+    columns = getattr(records, "column_names", getattr(records, "columns", None))
+    names = records if isinstance(records, Mapping) else columns
+    if names is None:
+        raise InputError("records must be a data frame or a mapping of columns")
+    return [str(name) for name in names]
 
 
 def column(records: Any, name: str) -> list[Any]:

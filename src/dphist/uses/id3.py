@@ -20,10 +20,6 @@ class Node:
     attribute: str | None = None
     children: Mapping[int, Node] = field(default_factory=dict)
 
-    def size(self) -> int:
-        """How many nodes the tree has."""
-        return 1 + sum(child.size() for child in self.children.values())
-
     def structure(self) -> tuple[object, ...]:
         """Everything that the tree says, for comparing two."""
         below = tuple((value, child.structure()) for value, child in sorted(self.children.items()))

@@ -288,7 +288,7 @@ class Dates:
     kinds: ClassVar[str] = "M"
 
     @staticmethod
-    def of(start: Any, stop: Any, step: str = "1d", zone: str = UTC) -> Dates:
+    def of(start: Any, stop: Any, step: Any, zone: Any) -> Dates:
         """Check the dates and read a step such as ``1d``, ``2w``, ``1mo``, ``1y``."""
         if not isinstance(zone, str):
             raise DomainError("zone: give the name of a time zone, such as Europe/Berlin")

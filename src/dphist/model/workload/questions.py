@@ -274,23 +274,19 @@ class Questions:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Questions):
             return NotImplemented
-        if (self.domain, self.size) != (other.domain, other.size):
+        if (self.domain, self.size, self.ranges) != (other.domain, other.size, other.ranges):
             return False
         if self.kind == other.kind and self.kind in STRUCTURED:
             return True
-        if self.ranges != other.ranges:
-            return False
         if self.parts or other.parts:
             return self.parts == other.parts
-        if self.tables is not None and other.tables is not None and self.tables == other.tables:
+        if self.tables is not None and self.tables == other.tables:
             return True
-        if (self.query is None) != (other.query is None):
-            return False
-        if self.size >= LARGEST:
+        if self.size >= LARGEST or (self.query is None) != (other.query is None):
             # Too many to be compared one by one, and by different rules.
             return False
-        same = np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
-        return same and (self.query is None or other.query is None or np.array_equal(self.query, other.query))
+        pairs: Any = (self.low, other.low), (self.high, other.high), (self.query, other.query)
+        return all(one is other or np.array_equal(one, other) for one, other in pairs)
 
     def __hash__(self) -> int:
         return hash((self.domain, self.size))
