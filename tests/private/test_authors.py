@@ -44,7 +44,7 @@ class Turning(Nominal):
     asked: int
 
     @property
-    def hierarchy(self) -> Any:  # type: ignore[override]
+    def hierarchy(self) -> Any:
         object.__setattr__(self, "asked", getattr(self, "asked", 0) + 1)
         return FLAT.hierarchy if self.asked < 2 else DEEP.hierarchy
 
