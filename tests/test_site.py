@@ -79,8 +79,8 @@ def test_the_tutorial_works_typed_in_literally(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout
-    assert "age 100 × sex 2 × hour 24 = 4,800 cells" in said
-    assert "age 100 × sex 2 × hour 24 = 4,800 cells" in TUTORIAL.read_text(encoding="utf-8")
+    assert "age 100 × sex 2 × hour 24 = 4,800 combinations" in said
+    assert "age 100 × sex 2 × hour 24 = 4,800 combinations" in TUTORIAL.read_text(encoding="utf-8")
     assert "visits: spent 1 of 3, 2 left" in said
     assert "verified" in said
     made = {each.name for each in folder.iterdir()}

@@ -155,7 +155,7 @@ def test_a_schema_is_drafted_without_looking_at_values(room):
     assert "age" in drafted.stdout
     assert "119" not in drafted.stdout
     checked = dphist("schema", "check", "visits.toml", cwd=room)
-    assert "200 cells" in checked.stdout
+    assert "200 combinations" in checked.stdout
 
 
 def test_mechanisms_are_listed_with_their_options():

@@ -191,9 +191,9 @@ def test_what_discovered_keys_add_up_to_is_not_called_everything():
         delta="1e-9",
         unit="cells=1, id=who",
     )
-    told = "are counted in it: records whose key stayed below a noisy count of"
+    told = "are counted in it: records whose name stayed below a noisy count of"
     page = report_page(found, title="Pages")
-    assert "<p>All keys that are shown: <strong>" in page
+    assert "<p>All names that are shown: <strong>" in page
     assert told in page
     assert "In all" not in page
     assert "records of keys shown" in found._repr_html_()

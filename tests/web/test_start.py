@@ -231,7 +231,7 @@ def test_the_page_asks_for_its_token_and_pays_once_and_only_when_told(client, vi
     assert ask("/", "POST", data=FORM, headers={"origin": "http://elsewhere"}).status_code == 403
     checked = ask("/", "POST", data={**FORM, "action": "check"})
     assert checked.status_code == 200
-    assert "100 × sex 2 = 200 cells" in checked.text
+    assert "100 × sex 2 = 200 combinations" in checked.text
     assert not (tmp_path / "visits.toml").exists()
     assert "<svg" in checked.text
     rehearsed = ask("/", "POST", data={**FORM, "action": "rehearse"})

@@ -188,7 +188,11 @@ def _told(account: Account) -> list[str]:
         told.append(
             f"  you can still publish one release with ε up to {_short(account.epsilon_left)}, or ρ up to "
             f"{_short(account.rho_left)}"
-            + (f"; delta {_short(account.delta_left)} for discovered keys" if account.delta_left else "")
+            + (
+                f"; delta {_short(account.delta_left)} for names found in the records"
+                if account.delta_left
+                else ""
+            )
         )
     return told
 

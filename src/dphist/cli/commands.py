@@ -102,7 +102,7 @@ def publish(
         ),
     ] = None,
     per_cell: Annotated[
-        int | None, typer.Option(help="How many rows a person may have in each cell.")
+        int | None, typer.Option(help="How many rows a person may have in each of these.")
     ] = None,
     replace: Annotated[
         bool,

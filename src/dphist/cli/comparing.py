@@ -1,4 +1,4 @@
-"""Compare mechanisms on data that are public or made up: a table, who is on the skyline, and a page to look at."""
+"""Compare mechanisms on data that are public or made up: a table, and who is on the skyline."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def uncounted(
     schema: Annotated[Path, typer.Option(help="The schema of the release that the number belongs to.")],
     epsilon: Annotated[str, typer.Option(help="The privacy loss to spend on this number, such as 0.1.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the number goes: a release of one cell.")
+        Path, typer.Option("--output", "-o", help="Where the number goes: a release of one count.")
     ],
     ledger: PayingLedger = None,
     dataset: PayingBudget = None,

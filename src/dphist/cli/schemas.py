@@ -78,7 +78,7 @@ def schema_check(
         return
     listed = " × ".join(f"{name} {'?' if size is None else size}" for name, size in sizes.items())
     screen.line(
-        f"{listed}: the keys of {unknown.name} are discovered when they are published, for a --delta"
+        f"{listed}: the names of {unknown.name} are found when they are published, for a --delta"
         if unknown
-        else f"{listed} = {counted(domain.size, 'cell')}"
+        else f"{listed} = {counted(domain.size, 'combination')}"
     )

@@ -108,7 +108,7 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     start = Start(source=source, public=public, folder=folder)
     domain: Domain = start.domain
     screen.line(
-        f"   {' × '.join(f'{a.name} {a.size}' for a in domain.attributes)} = {counted(domain.size, 'cell')}"
+        f"   {' × '.join(f'{a.name} {a.size}' for a in domain.attributes)} = {counted(domain.size, 'combination')}"
     )
     screen.line(
         "\n3. What will people look up? It decides the error more than anything else.\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace as change
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -137,12 +138,44 @@ def plan(
         raise InputError(
             "--schema is missing: what is public about the columns (`dphist schema new` drafts such a file)"
         )
-    from dphist.cli.uses import show_plan
+    from dphist.cli.forecasts import error_of, facts, show_forecasts, show_quotes
+    from dphist.cli.publishing import asked_of, read_declared, unit_of
+    from dphist.model.budget import Budget
+    from dphist.model.workload import Workload
+    from dphist.planning.currencies import OF_RHO, currencies
+    from dphist.planning.forecast import MECHANISMS
+    from dphist.planning.forecast import plan as forecast
 
-    show_plan(
-        schema, epsilon, workload, mechanisms=mechanism, records=records, error=error, rows=rows,
-        replace=replace, as_json=as_json, rho=rho, delta=delta,
-    )  # fmt: skip
+    declared = read_declared(schema)
+    domain, measures = declared.domain, declared.measures
+    unit = unit_of(declared, rows, replace, None)
+    asked = asked_of(declared, workload, None) or Workload.parse(domain, "ranges")
+    if delta is not None or (epsilon is not None and rho is not None):
+        with screen.progress("running mechanisms on made-up data, in three currencies"):
+            quotes = currencies(
+                domain, epsilon or "1", asked, delta=delta or "1e-9", rho=rho, records=records, unit=unit,
+                mechanisms=mechanism or [*MECHANISMS, *OF_RHO], measures=measures,
+            )  # fmt: skip
+        show_quotes(quotes, as_json)
+        return
+    budget = Budget.of(epsilon or (None if rho else "1"), rho=rho)
+    with screen.progress("running mechanisms on made-up data"):
+        forecasts = forecast(
+            domain, budget, asked, mechanisms=mechanism or [*MECHANISMS, *(() if budget.pure else OF_RHO)],
+            records=records, error=error, unit=unit, measures=measures,
+        )  # fmt: skip
+        if mechanism is None:
+            # Whoever does not say what will be asked gets something else.
+            silent = forecast(
+                domain, budget, asked, mechanisms=["auto"], records=records, error=error, unit=unit,
+                measures=measures, announced=False,
+            )  # fmt: skip
+            named = [change(each, mechanism="auto, nothing announced") for each in silent]
+            forecasts = sorted([*forecasts, *named], key=error_of)
+    if as_json:
+        screen.line(json.dumps(facts(forecasts), ensure_ascii=False))
+    else:
+        show_forecasts(forecasts, budget, error, records, measures)
 
 
 @app.command()

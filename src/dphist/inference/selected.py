@@ -59,7 +59,9 @@ class SelectedNoise(IndependentNoise):
         "the distribution of the noise given that the key is shown; sums of several keys are moved by what their noise "
         "leans, and guaranteed ones hold by the union bound"
     )
-    short: ClassVar[str] = "exact for single keys: the noise has a known distribution above the threshold"
+    short: ClassVar[str] = (
+        "exact for single names: {percent} of 100 such intervals contain the true count of a name"
+    )
     threshold: int = 0
     counts: FloatArray | None = None
 

@@ -237,7 +237,7 @@ def _on_the_web(content: _Content, name: str, mark: str) -> dict[str, Any]:
                 {
                     "name": field.name,
                     "titles": field.name,
-                    "datatype": _web_type(field.type),
+                    "datatype": web_type(field.type),
                     "dc:description": content.columns[field.name],
                 }
                 for field in content.table.schema
@@ -246,7 +246,8 @@ def _on_the_web(content: _Content, name: str, mark: str) -> dict[str, Any]:
     }
 
 
-def _web_type(kind: Any) -> str:
+def web_type(kind: Any) -> str:
+    """What "CSV on the Web" calls a type of Arrow's."""
     import pyarrow as pa
 
     if pa.types.is_integer(kind):

@@ -22,7 +22,7 @@ _ASKED = {
 }
 _VERBS = {
     "measure": "measured, with noise",
-    "look": "looked at, with much noise",
+    "look": "asked first, with much noise",
     "again": "measured again, with less noise",
     "choose": "chosen at random, better ones more often",
     "segment": "found",
@@ -69,7 +69,7 @@ def _spend(node: dict[str, Any], title: str, whole: Fraction) -> Spend:
     along, beside = Fraction(0), Fraction(0)
     for step, child in node["children"].items():
         disjoint = step.startswith("d")
-        name = f"some of the cells ({int(step[1:]) + 1})" if disjoint else f"share {int(step[1:]) + 1}"
+        name = f"part {int(step[1:]) + 1} of the counts" if disjoint else f"share {int(step[1:]) + 1}"
         below = _spend(child, name, whole)
         # A share that bought one thing is that thing; a reader need not open it.
         parts.append(below.parts[0] if len(below.parts) == 1 and not disjoint else below)

@@ -304,16 +304,16 @@ def _height(up: Cuts) -> int:
 
 
 def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
-    """Draw how wide intervals are against how many cells an answer adds up."""
+    """Draw how wide intervals are against how many counts an answer adds up."""
     alt = _altair()
     measured = [dict(row) for row in rows if row["half_width"] is not None]
     kinds = list(dict.fromkeys(row["about"] for row in measured))
     base = alt.Chart(alt.Data(values=measured)).encode(
-        x=alt.X("cells:Q", scale=alt.Scale(type="log", nice=False), title="cells added up"),
+        x=alt.X("cells:Q", scale=alt.Scale(type="log", nice=False), title="counts added up"),
         y=alt.Y("half_width:Q", scale=alt.Scale(type="symlog"), title="± records"),
         tooltip=[
             *([alt.Tooltip("about:N", title="asked about")] if len(kinds) > 1 else []),
-            alt.Tooltip("cells:Q", format=",", title="cells"),
+            alt.Tooltip("cells:Q", format=",", title="counts"),
             alt.Tooltip("half_width:Q", format=",.1f", title="±"),
         ],
     )

@@ -64,7 +64,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
     rows = accuracy_of(release)
     accuracy = {
         "id": "accuracy",
-        "caption": "Half the width of a 95% interval against how many cells an answer adds up",
+        "caption": "Half the width of a 95% interval against how many counts an answer adds up",
         "spec": embed(figures.accuracy_figure(rows).to_dict()),
         "rows": [{**row, "relative": relative(row["part"])} for row in rows],
     }

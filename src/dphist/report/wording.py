@@ -44,8 +44,8 @@ def python(domain: Domain, chosen: Chosen, *, guaranteed: bool = False) -> str:
 
 
 def whole(guarantee: Guarantee) -> str:
-    """Name the sum of all cells: of everything or, where keys were discovered, of those that are shown."""
-    return "All keys that are shown" if guarantee.threshold else "In all"
+    """Name the sum of all cells: of everything or, where names were found in the records, of those that are shown."""
+    return "All names that are shown" if guarantee.threshold else "In all"
 
 
 def caveats(answer: Answer, guarantee: Guarantee) -> list[str]:
@@ -72,7 +72,7 @@ def caveats(answer: Answer, guarantee: Guarantee) -> list[str]:
         said.append("It may also be that there is nobody at all.")
     if guarantee.threshold:
         said.append(
-            "Only keys that are shown are counted in it: records whose key stayed below a noisy count of "
+            "Only names that are shown are counted in it: records whose name stayed below a noisy count of "
             f"{guarantee.threshold:,} are not."
         )
     said.append(
@@ -84,9 +84,9 @@ def caveats(answer: Answer, guarantee: Guarantee) -> list[str]:
 
 _KNOWN = {
     "exact": "The noise that was added is known exactly: {percent} of 100 such intervals hold the true number.",
-    "exact for single keys": (
-        "The noise that was added is known exactly, and so is what choosing the keys to show does to it: {percent} of "
-        "100 such intervals hold the true number of a single key. Sums of keys are reckoned from that."
+    "exact for single names": (
+        "The noise that was added is known exactly, and so is what choosing the names to show does to it: {percent} of "
+        "100 such intervals hold the true number of a single name. Sums of names are reckoned from that."
     ),
     "calibrated": (
         "In tests on many data sets about {percent} of 100 such intervals held the true number; for these data that is "

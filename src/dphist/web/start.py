@@ -203,7 +203,7 @@ def _read(source: str, folder: Path, listed: list[tuple[str, str]], form: Mappin
 def _described(start: Start, curve: Curve) -> dict[str, Any]:
     axes = " × ".join(f"{a.name} {a.size}" for a in start.domain.attributes)
     return {
-        "cells": f"{axes} = {counted(start.domain.size, 'cell')}",
+        "cells": f"{axes} = {counted(start.domain.size, 'combination')}",
         "schema": start.schema,
         "commands": start.commands,
         "curve": [(epsilon, each.said) for epsilon, each in curve],

@@ -83,7 +83,7 @@ def _numbers(known: Known) -> list[tuple[str, str]]:
             "Utility",
             f"{whole(release.guarantee)}: {known.total}. Half the width of a 95 % interval, the median over places in "
             "the domain:\n\n"
-            "| asked about | cells added up | half width | of the answer |\n|---|---:|---|---|\n"
+            "| asked about | counts added up | half width | of the answer |\n|---|---:|---|---|\n"
             f"{widths}",
         ),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dphist.release.exporting import web_type
 from dphist.report.dossier.known import NO_DAY, Known, to_fill
 
 # What the names of a Croissant 1.0 description stand for.
@@ -39,7 +40,7 @@ def croissant(known: Known) -> dict[str, Any]:
             "@id": f"cells/{name}",
             "name": name,
             "description": words,
-            "dataType": _croissant_type(schema.field(name).type),
+            "dataType": f"sc:{_TYPES[web_type(schema.field(name).type)]}",
             "source": {"fileObject": {"@id": known.file.name}, "extract": {"column": name}},
         }
         for name, words in known.columns.items()
@@ -89,14 +90,7 @@ def croissant(known: Known) -> dict[str, Any]:
     return known.release.about.describe("schema", story, to_fill)
 
 
-def _croissant_type(kind: Any) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_integer(kind):
-        return "sc:Integer"
-    if pa.types.is_floating(kind):
-        return "sc:Float"
-    return "sc:Date" if pa.types.is_date(kind) else "sc:Boolean" if pa.types.is_boolean(kind) else "sc:Text"
+_TYPES = {"integer": "Integer", "number": "Float", "date": "Date", "boolean": "Boolean", "string": "Text"}
 
 
 def _plain_name(title: str) -> str:

@@ -110,28 +110,11 @@ def _slug(*parts: str) -> str:
 
 
 def registry_yaml(known: Known) -> str:
-    """The record as YAML: every text in double quotes, so that nothing is read as a number or a date."""
+    """The record as YAML."""
     head = [
         "# A record for OpenDP's registry of deployments, drafted from the release.",
         "# Fields that say TO FILL are the custodian's. Optional, from lists that the registry keeps:",
         "# deployment.basic.data_product_sector, deployment.deployment_model.data_source_type (Static or Dynamic).",
     ]
-    return "\n".join([*head, *_lines(registry_record(known), 0)]) + "\n"
-
-
-def _lines(value: dict[str, Any], depth: int) -> list[str]:
-    lines = []
-    for key, inner in value.items():
-        start = f"{'  ' * depth}{key}:"
-        if isinstance(inner, dict):
-            lines += [start, *_lines(inner, depth + 1)]
-        elif isinstance(inner, list):
-            lines += [start, *(f"{'  ' * (depth + 1)}- {_scalar(each)}" for each in inner)]
-        else:
-            lines.append(f"{start} {_scalar(inner)}")
-    return lines
-
-
-def _scalar(value: Any) -> str:
-    # JSON's texts and numbers are YAML's.
-    return json.dumps(value, ensure_ascii=False)
+    # JSON's texts, numbers and mappings are YAML's.
+    return "\n".join([*head, json.dumps(registry_record(known), ensure_ascii=False, indent=2)]) + "\n"
