@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
-from dphist.extras import need
 from dphist.model.domain import Attribute, Nominal, Ordinal
 from dphist.model.domain.conditions import Span
 from dphist.model.domain.scales import Dates, Steps
 from dphist.model.phrases import visible
 from dphist.report.cuts import Cuts
-
-if TYPE_CHECKING:
-    import altair
 
 # Letters that fit side by side under a figure on a telephone.
 _ROOM = 40
@@ -42,13 +38,12 @@ def places(cuts: Cuts) -> Sequence[Span]:
     return [(i, i + 1) for i in range(len(cuts))] if isinstance(cuts.attribute, Nominal) else cuts.spans
 
 
-def ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
+def ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> dict[str, Any]:
     """Name bars, not numbers of cells, on an axis that counts cells.
 
     Every category is named: where room is short the names stand aslant or on end, and small. Of what is ordered those
     that are named say what lies between them.
     """
-    alt = need("altair", "report")
     every = named(cuts.attribute)
     names = {}
     for i, (start, stop) in list(enumerate(places(cuts)))[:: 1 if every else -(-len(cuts) // most)]:
@@ -62,23 +57,23 @@ def ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
     letters = sum(map(len, names.values()))
     tight, tighter = round(_LETTER * (letters + 2 * len(names))), _ASLANT * len(names)
     aslant = {
-        "labelAngle": alt.ExprRef(f"width < {tighter} ? -90 : width < {tight} ? -38 : 0"),
-        "labelAlign": alt.ExprRef(f"width < {tight} ? 'right' : 'center'"),
-        "labelBaseline": alt.ExprRef(f"width < {tighter} ? 'middle' : 'top'"),
-        "labelFontSize": alt.ExprRef(f"min(10, max(4, width / {len(names)} - 1))"),
+        "labelAngle": {"expr": f"width < {tighter} ? -90 : width < {tight} ? -38 : 0"},
+        "labelAlign": {"expr": f"width < {tight} ? 'right' : 'center'"},
+        "labelBaseline": {"expr": f"width < {tighter} ? 'middle' : 'top'"},
+        "labelFontSize": {"expr": f"min(10, max(4, width / {len(names)} - 1))"},
     }
     long = across and every and (letters > _ROOM or len(names) > most)
     # Above the axis: beside it the title would stand on long names.
     above = {"titleAngle": 0, "titleAnchor": "end", "titleAlign": "left", "titleX": 0, "titleY": -12}
-    return alt.Axis(
+    return {
         **(aslant if long else {} if across else above),
-        values=[float(place) for place in names],
-        labelExpr=f"{json.dumps(names)}[datum.value]",
-        grid=False,
-        labelLimit=110 if across else 170,
-        labelOverlap=not every,
-        labelSeparation=8,
-    )
+        "values": [float(place) for place in names],
+        "labelExpr": f"{json.dumps(names)}[datum.value]",
+        "grid": False,
+        "labelLimit": 110 if across else 170,
+        "labelOverlap": not every,
+        "labelSeparation": 8,
+    }
 
 
 def drawn(text: str) -> str:

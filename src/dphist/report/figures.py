@@ -1,15 +1,12 @@
-"""Figures as Altair charts: bars with their intervals, a heat map of two attributes, how accuracy falls with size.
+"""Figures as Vega-Lite: bars with their intervals, a heat map of two attributes, how accuracy falls with size.
 
-Charts carry sums of cells, at most a few hundred, whatever the size of the release. They set no background and no text
+Figures carry sums of cells, at most a few hundred, whatever the size of the release. They set no background and no text
 colour, so that a page can show them in light and in dark.
 """
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,7 +16,7 @@ from dphist.errors import InputError, QueryError
 from dphist.extras import need
 from dphist.model.domain import Attribute, Nominal
 from dphist.model.domain.conditions import Span
-from dphist.release import Answers, Release
+from dphist.release import Release
 from dphist.release.answers import bound, interval_words
 from dphist.report.axes import ON_END, drawn, named, per, places, ticks
 from dphist.report.cuts import Cuts, cut
@@ -44,10 +41,11 @@ _WIDEST = 100_000
 _NUMBERS = 8
 # A hump in the middle of a plane has some seven times the mean; a heap of one value has far more.
 _STEEP = 20
-# The first figures of many visitors are the same one; it is built for the first, and the others wait for that.
-_building = threading.Lock()
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.1.0.json"
+_NUMBER, _NAME = {"type": "quantitative"}, {"type": "nominal"}
 # What nothing can be said of gets no line; bounds of what was not measured get a broken one.
-_BOUNDED = "isValid(datum.low)"
+_BOUNDED = [{"filter": "isValid(datum.low)"}]
+_BROKEN = {"condition": {"test": "datum.guess", "value": [4, 3]}, "value": [1, 0]}
 _BLUE, _GREY, _ORANGE = "#4c78a8", "#98a2ad", "#d9720b"
 
 
@@ -85,7 +83,11 @@ def figure(
     """
     if width != "container" and not (isinstance(width, int) and 0 < width <= _WIDEST):
         raise InputError(f'width must be a number of pixels up to {_WIDEST:,}, or "container"')
-    return draw(table(release, names, chosen=chosen, confidence=confidence), width=width, colour=colour)
+    numbers = table(release, names, chosen=chosen, confidence=confidence)
+    drawn: altair.LayerChart | altair.Chart = need("altair", "report").Chart.from_dict(
+        specification(numbers, width=width, colour=colour)
+    )
+    return drawn
 
 
 def table(
@@ -119,115 +121,98 @@ def most_squares(across: Attribute, up: Attribute) -> list[int]:
     ]
 
 
-def draw(
-    numbers: Table,
-    *,
-    width: int | str = 680,
-    height: int | None = None,
-    selected: Sequence[Span] | None = None,
-    brush: bool = False,
-    colour: Colour = "estimate",
-    data: Any = None,
-    magnitudes: int | None = None,
-) -> altair.LayerChart | altair.Chart:
-    """Draw a table: of one attribute as bars, of two as a heat map.
-
-    ``selected`` cells stand out from the rest; with ``brush`` a range can be dragged. The chart carries its numbers,
-    unless ``data`` says where they will come from. Colours of a map go by
-    ``magnitudes`` powers of ten, in even steps if that is 0; the numbers decide by default.
-    """
-    if data is None:
-        rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
-        data = _altair().Data(values=rows)
-    if len(numbers.cuts) == 2:
-        return _squares(
-            numbers, width, data, colour, _magnitudes(numbers) if magnitudes is None else magnitudes
-        )
-    if isinstance(numbers.cuts[0].attribute, Nominal):
-        return _lying_bars(numbers, width, data)
-    return _standing_bars(numbers, width, height or 280, data, brush)
-
-
 def specification(
     numbers: Table,
     *,
+    width: int | str = "container",
     selected: Sequence[Span] | None = None,
     brush: bool = False,
     colour: Colour = "estimate",
 ) -> dict[str, Any]:
-    """Give the same figure as Vega-Lite, with the numbers put in last.
+    """Draw a table as Vega-Lite: of one attribute as bars, of two as a heat map.
 
-    Altair looks at every number of every chart; a page that is asked for a new figure at every drag cannot wait for
-    that, and the numbers need no checking. Nor can it wait for the chart itself, which only changes with the bars.
+    ``selected`` cells stand out from the rest; with ``brush`` a range can be dragged.
     """
-    rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
-    with _building:
-        frame = _frame(numbers.cuts, brush, colour, _magnitudes(numbers) if len(numbers.cuts) == 2 else 0)
-    return {**json.loads(frame), "datasets": {"numbers": rows}}
+    if len(numbers.cuts) == 2:
+        rows, drawn = _square_rows(numbers), _squares(numbers, colour)
+    else:
+        rows = _bar_rows(numbers, selected)
+        nominal = isinstance(numbers.cuts[0].attribute, Nominal)
+        drawn = _lying_bars(numbers) if nominal else _standing_bars(numbers, brush)
+    return _whole({"datasets": {"numbers": rows}, "data": {"name": "numbers"}, "width": width, **drawn})
 
 
-@lru_cache(maxsize=64)
-def _frame(cuts: tuple[Cuts, ...], brush: bool, colour: Colour, magnitudes: int) -> str:
-    """A figure without its numbers, as text so that nobody can change what others are shown."""
-    nothing = np.empty(0)
-    empty = Table(cuts, Answers(nothing, nothing, nothing, 0.0, ""))
-    data = _altair().NamedData(name="numbers")
-    chart = draw(empty, width="container", brush=brush, colour=colour, data=data, magnitudes=magnitudes)
-    return json.dumps(chart.to_dict(validate=False))
+def _whole(drawn: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "$schema": _SCHEMA,
+        "config": {"view": {"continuousWidth": 300, "continuousHeight": 300}},
+        **drawn,
+    }
 
 
-def _standing_bars(
-    numbers: Table, width: int | str, height: int, data: Any, brush: bool
-) -> altair.LayerChart:
-    alt = _altair()
+def _bars_of(cuts: Cuts) -> dict[str, Any]:
+    """What bars have alike, whichever way they go: a colour, and what is said of each."""
+    return {
+        "color": {"condition": {"test": "datum.chosen", "value": _BLUE}, "value": _GREY},
+        "tooltip": _tooltip(drawn(cuts.attribute.name)),
+    }
+
+
+def _standing_bars(numbers: Table, brush: bool) -> dict[str, Any]:
     cuts = numbers.cuts[0]
-    title = drawn(cuts.attribute.name)
-    scale = alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
-    base = alt.Chart(data)
-    bars = base.mark_rect(x2Offset=-1 if len(cuts) <= _MOST_GAPS else 0).encode(
-        x=alt.X("start:Q", scale=scale, title=drawn(cuts.title), axis=ticks(cuts)),
-        x2="stop:Q",
-        y=alt.Y("mean:Q", title=f"records{per(cuts)}"),
-        y2="zero:Q",
-        color=alt.condition("datum.chosen", alt.value(_BLUE), alt.value(_GREY)),
-        tooltip=_tooltip(title),
-    )
+    scale = {"domain": [cuts.spans[0][0], cuts.spans[-1][1]], "nice": False, "zero": False}
+    across = {"field": "start", "scale": scale, "title": drawn(cuts.title), "axis": ticks(cuts), **_NUMBER}
+    bars: dict[str, Any] = {
+        "mark": {"type": "rect", "x2Offset": -1 if len(cuts) <= _MOST_GAPS else 0},
+        "encoding": {
+            "x": across,
+            "x2": {"field": "stop"},
+            "y": {"field": "mean", "title": f"records{per(cuts)}", **_NUMBER},
+            "y2": {"field": "zero"},
+            **_bars_of(cuts),
+        },
+    }
     if brush:
         # Keyboard users set the same bounds in the form beside the figure.
-        bars = bars.add_params(alt.selection_interval(name="brush", encodings=["x"]))
+        bars["params"] = [{"name": "brush", "select": {"type": "interval", "encodings": ["x"]}}]
+    encoding = {
+        "y": {"field": "low", **_NUMBER}, "y2": {"field": "high"}, "tooltip": bars["encoding"]["tooltip"],
+    }  # fmt: skip
     if len(cuts) <= _MOST_RULES:
-        interval = base.mark_rule(strokeWidth=1.6, color=_ORANGE).encode(
-            x="middle:Q", y="low:Q", y2="high:Q", strokeDash=_broken()
-        )
+        mark = {"type": "rule", "strokeWidth": 1.6, "color": _ORANGE}
+        encoding |= {"x": {"field": "middle", **_NUMBER}, "strokeDash": _BROKEN}
     else:
-        interval = base.mark_rect(color=_ORANGE).encode(
-            x="start:Q", x2="stop:Q", y="low:Q", y2="high:Q",
-            opacity=alt.condition("datum.guess", alt.value(0.3), alt.value(0.7)),
-        )  # fmt: skip
-    interval = interval.transform_filter(_BOUNDED).encode(tooltip=_tooltip(title))
-    return alt.layer(bars, interval).properties(width=width, height=height)
+        mark = {"type": "rect", "color": _ORANGE}
+        faint = {"condition": {"test": "datum.guess", "value": 0.3}, "value": 0.7}
+        encoding |= {"x": {"field": "start", **_NUMBER}, "x2": {"field": "stop"}, "opacity": faint}
+    return {
+        "height": 280,
+        "layer": [bars, {"mark": mark, "encoding": encoding, "transform": _BOUNDED}],
+    }
 
 
-def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChart:
-    alt = _altair()
+def _lying_bars(numbers: Table) -> dict[str, Any]:
     cuts = numbers.cuts[0]
-    title = drawn(cuts.attribute.name)
-    base = alt.Chart(data).encode(
-        # The caption names the attribute; a title beside long names would stand on them.
-        y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
-        tooltip=_tooltip(title),
-    )
-    bars = base.mark_bar(cursor="pointer").encode(
-        # By itself a wide chart has a number every forty pixels, each beside the next.
-        x=alt.X("mean:Q", title=f"records{per(cuts)}", axis=alt.Axis(tickCount=_NUMBERS)),
-        color=alt.condition("datum.chosen", alt.value(_BLUE), alt.value(_GREY)),
-    )
-    interval = (
-        base.mark_rule(strokeWidth=1.6, color=_ORANGE)
-        .transform_filter(_BOUNDED)
-        .encode(x="low:Q", x2="high:Q", strokeDash=_broken())
-    )
-    return alt.layer(bars, interval).properties(width=width, height=alt.Step(22))
+    # The caption names the attribute; a title beside long names would stand on them.
+    names = {"field": "label", "sort": None, "title": None, "axis": {"labelLimit": 200}, **_NAME}
+    # By itself a wide chart has a number every forty pixels, each beside the next.
+    along = {"field": "mean", "title": f"records{per(cuts)}", "axis": {"tickCount": _NUMBERS}, **_NUMBER}
+    shared = _bars_of(cuts)
+    interval = {
+        "x": {"field": "low", **_NUMBER}, "x2": {"field": "high"}, "y": names, "strokeDash": _BROKEN,
+        "tooltip": shared["tooltip"],
+    }  # fmt: skip
+    return {
+        "height": {"step": 22},
+        "layer": [
+            {"mark": {"type": "bar", "cursor": "pointer"}, "encoding": {"x": along, "y": names, **shared}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.6, "color": _ORANGE},
+                "encoding": interval,
+                "transform": _BOUNDED,
+            },
+        ],
+    }
 
 
 def _magnitudes(numbers: Table) -> int:
@@ -247,55 +232,47 @@ def _shared(numbers: Table) -> FloatArray:
     return sizes
 
 
-def _squares(numbers: Table, width: int | str, data: Any, colour: Colour, magnitudes: int) -> altair.Chart:
-    alt = _altair()
+def _squares(numbers: Table, colour: Colour) -> dict[str, Any]:
     across, up = numbers.cuts
-    each = per(across, up)
-    counted = alt.Color("mean:Q", title=f"records{each}", scale=alt.Scale(scheme="viridis"))
-    if magnitudes:
-        # In even steps near zero, where noise may have any sign.
-        counted = alt.Color(
-            "mean:Q",
-            title=f"records{each} (log)",
-            scale=alt.Scale(scheme="viridis", type="symlog"),
-            legend=alt.Legend(values=[0, *(10**power for power in range(1, magnitudes + 1))]),
-        )
-    shade = (
-        counted
-        if colour == "estimate"
+    each, magnitudes = per(across, up), _magnitudes(numbers)
+    shade: dict[str, Any] = {
+        "field": "mean",
+        "title": f"records{each}",
+        "scale": {"scheme": "viridis"},
+        **_NUMBER,
+    }
+    if colour == "uncertainty":
+        scale = {"scheme": "magma", "reverse": True, "zero": True}
+        half = {"field": "half", "title": f"± records{each}", "scale": scale, **_NUMBER}
         # What nothing can be said of has no width, and stays grey.
-        else alt.condition(
-            "isValid(datum.half)",
-            alt.Color(
-                "half:Q", title=f"± records{each}", scale=alt.Scale(scheme="magma", reverse=True, zero=True)
-            ),
-            alt.value(_GREY),
-        )
-    )
-    domains = [
-        alt.Scale(domain=[places(cuts)[0][0], places(cuts)[-1][1]], nice=False, zero=False)
-        for cuts in (across, up)
-    ]
-    names = [drawn(cuts.attribute.name) for cuts in (across, up)]
-    return (
-        alt.Chart(data)
-        .mark_rect(stroke=None)
-        .encode(
-            x=alt.X("start:Q", scale=domains[0], title=drawn(across.title), axis=ticks(across)),
-            x2="stop:Q",
-            y=alt.Y(
-                "bottom:Q", scale=domains[1], title=drawn(up.title), axis=ticks(up, most=14, across=False)
-            ),
-            y2="top:Q",
-            color=shade,
-            tooltip=[
-                alt.Tooltip("label:N", title=names[0]),
-                alt.Tooltip("other:N", title=names[1]),
+        shade = {"condition": {"test": "isValid(datum.half)", **half}, "value": _GREY}
+    elif magnitudes:
+        # In even steps near zero, where noise may have any sign.
+        shade["title"] += " (log)"
+        shade["scale"] = {"scheme": "viridis", "type": "symlog"}
+        shade["legend"] = {"values": [0, *(10**power for power in range(1, magnitudes + 1))]}
+
+    def axis(field: str, cuts: Cuts, shown: dict[str, Any]) -> dict[str, Any]:
+        lie = places(cuts)
+        scale = {"domain": [lie[0][0], lie[-1][1]], "nice": False, "zero": False}
+        return {"field": field, "scale": scale, "title": drawn(cuts.title), "axis": shown, **_NUMBER}
+
+    return {
+        "height": _height(up),
+        "mark": {"type": "rect", "stroke": None},
+        "encoding": {
+            "x": axis("start", across, ticks(across)),
+            "x2": {"field": "stop"},
+            "y": axis("bottom", up, ticks(up, most=14, across=False)),
+            "y2": {"field": "top"},
+            "color": shade,
+            "tooltip": [
+                {"field": "label", "title": drawn(across.attribute.name), **_NAME},
+                {"field": "other", "title": drawn(up.attribute.name), **_NAME},
                 *_tooltip("")[1:],
             ],
-        )
-        .properties(width=width, height=_height(up))
-    )
+        },
+    }
 
 
 def _height(up: Cuts) -> int:
@@ -303,24 +280,36 @@ def _height(up: Cuts) -> int:
     return min(max(380, ON_END * len(up) * named(up.attribute)), max(120, 26 * len(up)))
 
 
-def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
+def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Draw how wide intervals are against how many counts an answer adds up."""
-    alt = _altair()
     measured = [dict(row) for row in rows if row["half_width"] is not None]
     kinds = list(dict.fromkeys(row["about"] for row in measured))
-    base = alt.Chart(alt.Data(values=measured)).encode(
-        x=alt.X("cells:Q", scale=alt.Scale(type="log", nice=False), title="counts added up"),
-        y=alt.Y("half_width:Q", scale=alt.Scale(type="symlog"), title="± records"),
-        tooltip=[
-            *([alt.Tooltip("about:N", title="asked about")] if len(kinds) > 1 else []),
-            alt.Tooltip("cells:Q", format=",", title="counts"),
-            alt.Tooltip("half_width:Q", format=",.1f", title="±"),
+    encoding: dict[str, Any] = {
+        "x": {
+            "field": "cells",
+            "scale": {"type": "log", "nice": False},
+            "title": "counts added up",
+            **_NUMBER,
+        },
+        "y": {"field": "half_width", "scale": {"type": "symlog"}, "title": "± records", **_NUMBER},
+        "tooltip": [
+            {"field": "cells", "format": ",", "title": "counts", **_NUMBER},
+            {"field": "half_width", "format": ",.1f", "title": "±", **_NUMBER},
         ],
-    )
+    }
     if len(kinds) > 1:
-        base = base.encode(color=alt.Color("about:N", sort=kinds, title="asked about"))
-    return base.mark_line(point=alt.OverlayMarkDef(size=60, filled=True), color=_BLUE).properties(
-        width="container", height=220
+        about = {"field": "about", "title": "asked about", **_NAME}
+        encoding["color"] = {**about, "sort": kinds}
+        encoding["tooltip"].insert(0, about)
+    mark = {"type": "line", "point": {"size": 60, "filled": True}, "color": _BLUE}
+    return _whole(
+        {
+            "data": {"values": measured},
+            "mark": mark,
+            "encoding": encoding,
+            "width": "container",
+            "height": 220,
+        }
     )
 
 
@@ -370,21 +359,10 @@ def _square_rows(numbers: Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _broken() -> Any:
-    """A line that is broken where the number inside it is a guess."""
-    alt = _altair()
-    return alt.condition("datum.guess", alt.value([4, 3]), alt.value([1, 0]))
-
-
-def _tooltip(title: str) -> list[altair.Tooltip]:
-    alt = _altair()
+def _tooltip(title: str) -> list[dict[str, Any]]:
     return [
-        alt.Tooltip("label:N", title=title),
-        alt.Tooltip("estimate:Q", format=",.1f"),
+        {"field": "label", "title": title, **_NAME},
+        {"field": "estimate", "format": ",.1f", **_NUMBER},
         # Words, not two numbers: they say what was not measured.
-        alt.Tooltip("interval:N"),
+        {"field": "interval", **_NAME},
     ]
-
-
-def _altair() -> Any:
-    return need("altair", "report")

@@ -65,7 +65,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
     accuracy = {
         "id": "accuracy",
         "caption": "Half the width of a 95% interval against how many counts an answer adds up",
-        "spec": embed(figures.accuracy_figure(rows).to_dict()),
+        "spec": embed(figures.accuracy_figure(rows)),
         "rows": [{**row, "relative": relative(row["part"])} for row in rows],
     }
     asked = example(release)
