@@ -78,7 +78,7 @@ def check_written_again(release: Contents) -> None:
     import tempfile
 
     written = release._written
-    if written is None or written.file is None:
+    if written is None:
         return
     import pyarrow as pa
 

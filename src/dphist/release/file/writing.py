@@ -9,8 +9,7 @@ column of its own, the rest sit in the footer.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -73,15 +72,7 @@ def write(
     size, step = cells.numbers.size, _ROWS if len(schema) <= _MANY else _ROWS // _MANY
     # Readers pass row groups over by the labels that a group has some of; of the other columns each has all kinds.
     telling = [each.name for each in labels if step < min(size, prod(domain.shape[each.axis :]))]
-    with (
-        pq.ParquetWriter(
-            path,
-            schema,
-            write_statistics=telling,
-            **HOW,
-        ) as writer,
-        _one_ahead(writer.write_table, size > step) as write,
-    ):
+    with pq.ParquetWriter(path, schema, write_statistics=telling, **HOW) as writer:
         for begin in range(0, size, step):
             end = min(begin + step, size)
             ends = [
@@ -91,30 +82,9 @@ def write(
             # In the order of the schema: the estimate, its bounds, then what else was measured.
             numbers = [as_arrow(values[begin:end]) for values in columns.values()]
             arrays = label_rows(domain, cells, labels, begin, end).values()
-            write(pa.Table.from_arrays([*arrays, numbers[0], *ends, *numbers[1:]], schema=schema))
-
-
-@contextmanager
-def _one_ahead(write: Callable[[Any], None], several: bool) -> Iterator[Callable[[Any], None]]:
-    """Let a block be compressed while the next one is made, where there are several."""
-    if not several:
-        yield write
-        return
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-    waiting: list[Future[None]] = []
-
-    def finish() -> None:
-        while waiting:
-            waiting.pop().result()
-
-    def hand_over(block: Any) -> None:
-        finish()
-        waiting.append(pool.submit(write, block))
-
-    with ThreadPoolExecutor(1) as pool:
-        yield hand_over
-        finish()
+            writer.write_table(
+                pa.Table.from_arrays([*arrays, numbers[0], *ends, *numbers[1:]], schema=schema)
+            )
 
 
 def laid_out(
@@ -130,7 +100,7 @@ def laid_out(
     for entry in release.transcript:
         described = write_entry(entry, release.budget)
         answer = entry.answer.reshape(-1)
-        if answer.size == flat.size and _equal(answer, flat):
+        if answer.size == flat.size and np.array_equal(answer, flat):
             described["column"] = names["estimate"]
         elif answer.size == flat.size and answer.size > 4096:
             described["column"] = f"{names['measured']}_{len(measured)}"
@@ -214,18 +184,6 @@ def told_model(
     rows = next(iter(columns.values())).size if columns else 0
     arrays = Arrays(columns, name, rows)
     return written(release._estimate, release.domain, bool(release.polish), arrays), arrays.own
-
-
-def _equal(answer: NDArray[Any], flat: NDArray[Any]) -> bool:
-    """Whether they are the same numbers; those of a large cube are often the same memory."""
-    same = answer.__array_interface__["data"][0] == flat.__array_interface__["data"][0]
-    if same and answer.dtype == flat.dtype and answer.strides == flat.strides:
-        return True
-    # In blocks, because the comparison is as long as what is compared.
-    return all(
-        np.array_equal(answer[begin : begin + _ROWS], flat[begin : begin + _ROWS])
-        for begin in range(0, flat.size, _ROWS)
-    )
 
 
 def taken_names(release: Contents) -> set[str]:
