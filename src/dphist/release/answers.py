@@ -55,19 +55,7 @@ def interval_words(low: float | None, high: float | None, *, guess: bool = False
 
 
 def decimals(low: float, high: float) -> int:
-    """How many decimals tell the ends of an interval apart: one for counts, more for means and shares in narrow ones.
-
-    Args:
-        low: The lower end.
-        high: The upper end.
-
-    Returns:
-        How many digits to write behind the point.
-
-    Example:
-        >>> decimals(9, 15), decimals(0.3717, 0.3757)
-        (1, 4)
-    """
+    """How many decimals tell the ends of an interval apart: one for counts, more for means in narrow ones."""
     width = high - low
     return min(12, 1 - math.floor(math.log10(width))) if 0 < width < 1 else 1
 
@@ -299,19 +287,7 @@ def answers_with(
     guaranteed: bool,
     simultaneous: bool,
 ) -> Answers:
-    """Answers with the intervals that were found for them, and the words for intervals of that kind.
-
-    Args:
-        value: The estimates.
-        found: Their intervals.
-        confidence: How sure each is.
-        words: What is said of them unless they are guaranteed.
-        guaranteed: Whether they are a theorem.
-        simultaneous: Whether they hold all at once.
-
-    Returns:
-        The answers.
-    """
+    """Answers with the intervals that were found for them, and the words for intervals of that kind."""
     said, guess = (PROVEN, _PROVEN_BOUNDS) if guaranteed else (words, BOUNDS)
     if simultaneous:
         said, guess = together(said), together(guess)

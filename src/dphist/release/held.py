@@ -138,17 +138,7 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
 def written(
     estimate: Estimate | TableEstimate, domain: Domain, polished: bool, arrays: Arrays
 ) -> dict[str, Any]:
-    """Write an estimate down.
-
-    Args:
-        estimate: The estimate.
-        domain: What is counted.
-        polished: Whether other counts are published.
-        arrays: Takes its arrays.
-
-    Returns:
-        Its JSON.
-    """
+    """Write an estimate down."""
     place = _place(domain, estimate)
     story: dict[str, Any] = {"errors": models.write(estimate.errors, arrays, place)}
     if isinstance(estimate, TableEstimate):
@@ -160,20 +150,7 @@ def written(
 
 
 def read(story: Story, domain: Domain, cells: Cells, note: str) -> Estimate | TableEstimate:
-    """Read the estimate of a release from its file.
-
-    Args:
-        story: What the file says.
-        domain: What is counted.
-        cells: What is published of it.
-        note: How it came about.
-
-    Returns:
-        The estimate.
-
-    Raises:
-        ReleaseError: What the file says is no model of these cells.
-    """
+    """Read the estimate of a release from its file."""
     model = story.model
     if isinstance(cells, TableCells):
         place = Place(domain.shape, domain, tables=cells.tables)
@@ -191,18 +168,7 @@ def read(story: Story, domain: Domain, cells: Cells, note: str) -> Estimate | Ta
 def check_model(
     story: Story, domain: Domain, cells: Cells, polished: bool, replayed: Estimate | TableEstimate
 ) -> None:
-    """Insist that the model in a file is what a replay gives, and that the file says nothing beside it.
-
-    Args:
-        story: What the file says.
-        domain: What is counted.
-        cells: What is published.
-        polished: Whether other counts are published than the model's.
-        replayed: What the replay gives.
-
-    Raises:
-        VerificationError: It is another model, or more than one.
-    """
+    """Insist that the model in a file is what a replay gives, and that the file says nothing beside it."""
     told, own = read(story, domain, cells, replayed.note), replayed
     parts = ("errors", "model") if isinstance(own, TableEstimate) else ("errors", "counts")
     if not all(_same(getattr(told, part), getattr(own, part)) for part in parts):

@@ -64,21 +64,7 @@ _WHERE = re.compile(r"\s*(?:$|where\b)", re.IGNORECASE)
 
 
 def read_request(text: str) -> Request | None:
-    """Read what is asked of measures; None if the text is a question of counts.
-
-    Args:
-        text: ``sum``, ``mean``, ``variance``, ``std`` or ``clipped`` of a measure, or ``ratio`` of two, and perhaps
-            ``where`` and conditions.
-
-    Returns:
-        The request, or None.
-
-    Example:
-        >>> read_request("mean cost where age < 30")
-        Request(kind='mean', names=('cost',), where='age < 30')
-        >>> read_request("mean = 3") is None
-        True
-    """
+    """Read what is asked of measures; None if the text is a question of counts."""
     match = _REQUEST.match(text) if len(text) <= _LONGEST else None
     # An attribute may be called like one of these words: then a sign or another word of conditions follows it.
     if match is None or (rest := _WHERE.match(text, match.end())) is None:

@@ -34,17 +34,7 @@ def spread_answer(
     ask: Callable[[Workload, bool], Answers],
     confidence: float,
 ) -> Answer:
-    """Answer one question that may cut bins; as any other if it cuts none.
-
-    Args:
-        domain: What the question is about.
-        chosen: The values it allows on each attribute it names.
-        ask: Answers a workload; all its intervals at once, if it is told so.
-        confidence: How sure the bounds are.
-
-    Returns:
-        The guess, with its bounds.
-    """
+    """Answer one question that may cut bins; as any other if it cuts none."""
     axes = [pieces(chosen.get(each.name, [((0, 0.0), (each.size, 0.0))])) for each in domain.attributes]
     if math.prod(map(len, axes)) > _MOST_BOXES:
         raise QueryError("the question lists too many separate values; ask for ranges or groups instead")

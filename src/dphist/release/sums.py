@@ -49,13 +49,7 @@ def sum_columns(
 ) -> dict[str, FloatArray]:
     """The estimated sums of every row in the measures' own values, by the name of their column.
 
-    Args:
-        release: What has sums.
-        taken: Names that columns have already.
-        rows: Whose rows they are, with the count of each; the release's own by default.
-
-    Returns:
-        A number for each row.
+    ``rows`` are the cells whose rows they are, with the count of each; the release's own unless told.
     """
     columns: dict[str, FloatArray] = {}
     cells, counts = rows or (release.cells, release.cells.numbers)

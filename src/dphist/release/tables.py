@@ -67,12 +67,7 @@ def in_tables(release: Contents) -> bool:
 def measured_tables(release: Contents, most: int | None = None) -> Iterator[list[Axes]]:
     """Say which tables were measured: the total, those of one attribute, of two and so on, as long as there are any.
 
-    Args:
-        release: What is asked.
-        most: Of as many attributes, how many tables are tried.
-
-    Yields:
-        The attributes of each table.
+    Of as many attributes at most ``most`` tables are tried.
     """
     found = were_measured(release, [()])
     while found:
@@ -81,14 +76,7 @@ def measured_tables(release: Contents, most: int | None = None) -> Iterator[list
 
 
 def largest_tables(release: Contents) -> list[Axes]:
-    """Say which tables were measured that lie in no larger one.
-
-    Args:
-        release: What is asked.
-
-    Returns:
-        The attributes of each table; all of them where nothing else is known.
-    """
+    """Say which tables were measured that lie in no larger one."""
     if not in_tables(release):
         return [tuple(range(len(release.domain.shape)))]
     tables = [axes for found in measured_tables(release) for axes in found]
@@ -111,16 +99,7 @@ def below_each_other(domain: Domain, tables: Sequence[Axes]) -> TableCells:
 
 
 def table_columns(release: Contents, cells: TableCells, confidence: float) -> dict[str, pyarrow.Array]:
-    """Ask for tables, one below the other: which one a row is of, labels, numbers, and whether they were measured.
-
-    Args:
-        release: What is asked.
-        cells: Which tables.
-        confidence: How sure each interval is to hold the true count.
-
-    Returns:
-        The columns; labels of attributes that a table sums over are missing.
-    """
+    """Ask for tables, one below the other: which one a row is of, labels, numbers, and whether they were measured."""
     import pyarrow as pa
 
     shape = release.domain.shape
@@ -174,19 +153,7 @@ def public_seed(release: Contents) -> bytes:
 def each_replicate(
     release: Contents, count: int, tables: Sequence[Axes] | None = None
 ) -> Iterator[NDArray[np.float64]]:
-    """Draw the whole table from a release's model, again and again.
-
-    Args:
-        release: What is drawn.
-        count: How many draws.
-        tables: Which tables the rows are of; those that are published if not given.
-
-    Yields:
-        A number for each row; not a number where the model says nothing.
-
-    Raises:
-        QueryError: if that is no number of draws.
-    """
+    """Draw the whole table from a release's model, again and again."""
     # Loaded here: it knows every kind of model.
     from dphist.inference.replicates import replicate
     from dphist.kernels.hashing import Normals

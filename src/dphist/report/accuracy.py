@@ -37,22 +37,9 @@ def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, An
     Each line is the median over up to 25 boxes of that kind, spread evenly over the domain and over the tables that
     were measured.
 
-    Args:
-        release: What is asked.
-        confidence: Of the intervals.
-
-    Returns:
-        A line for every kind and size: ``about``, the attributes in words; ``cells`` of their table that are added up,
-        and the ``share`` of it that is; ``half_width``, None where that was not measured; and ``part``, the half-width
-        as a part of the answer, None where that is not above zero.
-
-    Example:
-        >>> import dphist, numpy as np
-        >>> domain = dphist.Domain([dphist.Nominal(name, ["a", "b", "c"]) for name in "xyz"])
-        >>> histogram = dphist.Histogram(domain, np.full((3, 3, 3), 100))
-        >>> release = dphist.publish(histogram, epsilon=1, workload="marginals:2")
-        >>> [(row["about"], row["cells"], row["half_width"] is None) for row in accuracy(release)][0]
-        ('1 of 3 attributes', 1, False)
+    A line says ``about``, the attributes in words; ``cells`` of their table that are added up, and the ``share`` of it
+    that is; ``half_width``, None where that was not measured; and ``part``, the half-width as a part of the answer,
+    None where that is not above zero.
     """
     every = tuple(range(len(release.domain.shape)))
     whole = bool(were_measured(release, [every]))
@@ -72,18 +59,7 @@ def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, An
 
 
 def relative(part: float | None) -> str:
-    """A half-width as a part of the answer, in words.
-
-    Args:
-        part: It, or None where the answer is not above zero.
-
-    Returns:
-        Percent, as many as tell something.
-
-    Example:
-        >>> relative(0.0712), relative(3.0), relative(None)
-        ('7.1%', 'over 100%', '–')
-    """
+    """A half-width as a part of the answer, in words."""
     if part is None:
         return "–"
     if part > 1.0:

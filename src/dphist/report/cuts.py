@@ -83,21 +83,6 @@ def cut(attribute: Attribute, most: int, *, window: Span | None = None, node: in
 
     An ordered attribute is cut evenly inside ``window`` (cells; all of them if not given). A nominal one shows the
     children of ``node`` in its hierarchy; if none is given, its categories where they fit, else its widest groups.
-
-    Args:
-        attribute: What is drawn.
-        most: How many bars there may be, one more beside it for what lies outside the bounds.
-        window: The cells to draw, of an ordered attribute.
-        node: The group to open, of a nominal one.
-
-    Returns:
-        The bars.
-
-    Example:
-        >>> import dphist
-        >>> day = dphist.Ordinal("day", dates=("2025-01-01", "2026-01-01", "1d"))
-        >>> len(cut(day, 200)), cut(day, 200).labels[0]
-        (73, '2025-01-01 to 2025-01-05')
     """
     if isinstance(attribute, Nominal):
         if node is None and attribute.size <= most:

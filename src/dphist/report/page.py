@@ -24,9 +24,8 @@ from dphist.report import facts, figures
 from dphist.report.accuracy import accuracy as accuracy_of
 from dphist.report.accuracy import relative
 from dphist.report.figures import Colour, specification, table
-from dphist.report.measures import measure_lines
 from dphist.report.pictures import vega_script
-from dphist.report.tables import Table, can_guarantee
+from dphist.report.tables import Table, can_guarantee, measure_lines
 from dphist.report.wording import caveats, python, question, whole
 from dphist.version import __version__
 

@@ -15,6 +15,7 @@ from dphist.model.domain.conditions import Span
 from dphist.model.workload import Workload
 from dphist.release import Answers, Release
 from dphist.release.answers import NOT_MEASURED, bound, interval_words
+from dphist.release.cube.measures import means, sums
 from dphist.report.cuts import Cuts
 
 FloatArray = NDArray[np.float64]
@@ -110,3 +111,17 @@ def tabulate(
         interval="guaranteed" if guaranteed else "calibrated",
     )
     return Table(tuple(cuts), answers)
+
+
+def measure_lines(release: Release, asked: Workload, confidence: float) -> list[dict[str, Any]]:
+    """One line for each measure: what it is, and its sum and mean over the records of one question."""
+    plain = [each.measure for each in release.sums if each.quantity.plain]
+    return [
+        {
+            "name": measure.name,
+            "measure": measure.describe(),
+            "sum": str(sums(release, measure.name, asked, confidence)[0]),
+            "mean": str(means(release, measure.name, asked, confidence)[0]),
+        }
+        for measure in plain
+    ]

@@ -40,16 +40,7 @@ _PLOT = (560, 220, 56, 30)
 
 
 def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
-    """Build the guided start of one file, behind its guard.
-
-    Args:
-        source: The records.
-        folder: Where schema, ledger, release and report go.
-        door: By which names and with which token; this machine's by default.
-
-    Returns:
-        An ASGI application.
-    """
+    """Build the guided start of one file, behind its guard."""
     listed = columns(source)
     door = door or Door()
     # A token is no noise: it guards a door, not a count, so it comes straight from the system.
@@ -170,15 +161,7 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
 def serve_start(
     source: str, folder: Path, *, port: int = 8321, say: Callable[[str], None] = print, browser: bool = False
 ) -> None:
-    """Serve the guided start until interrupted, on this machine, to whoever has the token.
-
-    Args:
-        source: The records.
-        folder: Where files go.
-        port: The port; 0 picks a free one.
-        say: Is told where to look.
-        browser: Whether to open one.
-    """
+    """Serve the guided start until interrupted, on this machine, to whoever has the token."""
     listening = listen("127.0.0.1", port)
     port = listening.getsockname()[1]
     known = make_door("127.0.0.1", port, ())

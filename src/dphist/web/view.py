@@ -23,12 +23,29 @@ from dphist.release.answers import bound
 from dphist.release.language import boxes, read_conditions, read_stretches
 from dphist.report.cuts import Cuts, cut, name_span
 from dphist.report.figures import Colour, most_bars, most_squares, specification
-from dphist.report.measures import measure_lines
-from dphist.report.tables import Table, tabulate
+from dphist.report.tables import Table, measure_lines, tabulate
 from dphist.report.wording import bounds, caveats, names, python, question
 
 _LARGEST_DOWNLOAD = 100_000
 _MOST_LISTED = 300
+_KNOWN = (
+    *(
+        "q",
+        "show",
+        "by",
+        "window",
+        "node",
+        "confidence",
+        "interval",
+        "colour",
+        "axis",
+        "cells",
+        "from",
+        "to",
+        "release",
+    ),
+    *("other", "bins"),
+)
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
 _DRAWN_WHOLE = "Bins that the question cuts are drawn whole. "
 
@@ -53,25 +70,8 @@ class View:
     def read(release: Release, asked: Mapping[str, str]) -> View:
         """Read a view from the parameters of a request; whatever makes no sense is refused with a reason."""
         domain = release.domain
-        known = {
-            "q",
-            "show",
-            "by",
-            "window",
-            "node",
-            "confidence",
-            "interval",
-            "colour",
-            "axis",
-            "cells",
-            "from",
-            "to",
-            "release",
-            "other",
-            "bins",
-        }
         for key in asked:
-            if key not in known:
+            if key not in _KNOWN:
                 raise QueryError(f"there is no parameter {key[:40]!r}")
         text = asked.get("q", "")
         cut = _one_of(asked, "bins", ("whole", "spread")) == "spread" and "axis" not in asked

@@ -223,19 +223,6 @@ def alike(one: FloatArray, other: FloatArray, *, exact: bool = False) -> bool:
     Processors add long sums up in different orders, so that the last of sixteen digits differ: 10⁻¹⁵ to 10⁻¹⁴ of the
     largest count where tables were fitted. Numbers that agree to nine digits, or to twelve of the largest, are the
     same. Whole numbers are not rounded by anybody.
-
-    Args:
-        one: Numbers.
-        other: As many others.
-        exact: Insist on every bit, as one kind of processor gives them.
-
-    Returns:
-        Whether they are the same.
-
-    Example:
-        >>> third, about = np.array([1.0 / 3.0]), np.array([1.0 / 3.0 + 1e-13])
-        >>> alike(third, about), alike(third, about, exact=True), alike(third, third + 1e-6)
-        (True, False, False)
     """
     if exact or one.shape != other.shape or np.array_equal(one, other) or np.array_equal(one, np.rint(one)):
         return np.array_equal(one, other)

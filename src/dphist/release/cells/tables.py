@@ -223,16 +223,7 @@ class TableCells:
         return low, high
 
     def codes(self, release: Holder, count: int | None = None, seed: int = 0) -> tuple[IntArray, ...]:
-        """Draw synthetic records from the model that was fitted to the tables: the places of every attribute's values.
-
-        Args:
-            release: Whose cells these are.
-            count: How many; the released total by default.
-            seed: A public number: another one gives other records.
-
-        Returns:
-            For each attribute an array with a place for each record.
-        """
+        """Draw synthetic records from the model of the tables by a public seed: the places of every attribute's values."""
         estimate = self._estimate(release)
         draw = getattr(estimate.model, "sample", None)
         if draw is None:

@@ -20,16 +20,7 @@ IntArray = NDArray[np.int64]
 def _together(
     lines: Sequence[Line], confidence: float, ask: Callable[[Line, float], tuple[Any, Any, bool]]
 ) -> list[tuple[Any, Any] | None]:
-    """Confidence sets for several groups with a controlled false coverage rate.
-
-    Args:
-        lines: The groups.
-        confidence: The share of what is said that should hold.
-        ask: The ends of a group at a confidence, and whether they say anything.
-
-    Returns:
-        A pair for each group, or None: it may be empty, or nothing is known of it.
-    """
+    """Lower and upper ends for each of several groups, such that of what is said as much holds as is promised."""
 
     def tell(which: IntArray, sure: float) -> Told:
         low, high, known = zip(*(ask(lines[place], sure) for place in which), strict=True)
