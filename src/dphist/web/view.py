@@ -28,24 +28,10 @@ from dphist.report.wording import bounds, caveats, names, python, question
 
 _LARGEST_DOWNLOAD = 100_000
 _MOST_LISTED = 300
-_KNOWN = (
-    *(
-        "q",
-        "show",
-        "by",
-        "window",
-        "node",
-        "confidence",
-        "interval",
-        "colour",
-        "axis",
-        "cells",
-        "from",
-        "to",
-        "release",
-    ),
-    *("other", "bins"),
-)
+_PARAMETERS = {
+    "q", "show", "by", "window", "node", "confidence", "interval", "colour", "axis", "cells", "from", "to", "release",
+    "other", "bins",
+}  # fmt: skip
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
 _DRAWN_WHOLE = "Bins that the question cuts are drawn whole. "
 
@@ -71,7 +57,7 @@ class View:
         """Read a view from the parameters of a request; whatever makes no sense is refused with a reason."""
         domain = release.domain
         for key in asked:
-            if key not in _KNOWN:
+            if key not in _PARAMETERS:
                 raise QueryError(f"there is no parameter {key[:40]!r}")
         text = asked.get("q", "")
         cut = _one_of(asked, "bins", ("whole", "spread")) == "spread" and "axis" not in asked

@@ -223,7 +223,7 @@ class TableCells:
         return low, high
 
     def codes(self, release: Holder, count: int | None = None, seed: int = 0) -> tuple[IntArray, ...]:
-        """Draw synthetic records from the model of the tables by a public seed: the places of every attribute's values."""
+        """Draw synthetic records from the model of the tables by a public seed: places on every attribute."""
         estimate = self._estimate(release)
         draw = getattr(estimate.model, "sample", None)
         if draw is None:
