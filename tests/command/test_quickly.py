@@ -80,13 +80,13 @@ DEFAULTS = {
 def test_the_defaults_are_those_of_what_is_run():
     from inspect import Parameter, signature
 
-    from dphist.cli import asking, checking, seeing, showing
+    from dphist.cli import reading, showing
 
     run: list[Any] = [
-        asking.query_release,
+        reading.query_release,
         showing.show_release,
-        checking.verify_release,
-        seeing.write_report,
+        reading.verify_release,
+        reading.write_report,
     ]
     for each in run:
         for name, parameter in signature(each).parameters.items():

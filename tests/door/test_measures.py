@@ -17,8 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 import dphist
-from dphist.cli.checking import verify_release
 from dphist.cli.commands import app
+from dphist.cli.reading import verify_release
 from dphist.errors import DphistError, InputError, MechanismError, QueryError
 from dphist.mechanisms import AdaptiveTree, Auto, Laplace, Marginals, Posterior, Privelet, Tree
 from dphist.mechanisms.choosing.sums import signed

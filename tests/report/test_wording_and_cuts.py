@@ -199,11 +199,11 @@ def test_what_is_drawn_of_bars_that_share_cells_is_their_mean():
 @pytest.mark.parametrize("count", [16, 50, 200])
 def test_every_category_is_named_on_its_axis(count: int) -> None:
     """Of 16 names 9 were drawn, of 50 five."""
-    from dphist.report.axes import ticks
+    from dphist.report.figures import ticks
 
     cuts = cut(dphist.Nominal("town", [f"t{place}" for place in range(count)]), most=60)
     for across in (True, False):
-        axis = ticks(cuts, across=across).to_dict()
+        axis = ticks(cuts, across=across)
         assert all(f'"{label}"' in axis["labelExpr"] for label in cuts.labels)
         assert axis["labelOverlap"] is False
         # Side by side: what is left of many is no wider than one.
@@ -213,11 +213,11 @@ def test_every_category_is_named_on_its_axis(count: int) -> None:
 
 def test_weeks_are_named_by_their_first_day_below_a_figure():
     """There was room for one day and a half: every name below the bars ended in the middle of a year."""
-    from dphist.report.axes import ticks
+    from dphist.report.figures import ticks
 
     weeks = dphist.Ordinal("day", dates=("2024-01-01", "2025-01-01", "1w"), other=True)
-    said = ticks(cut(weeks, 200)).to_dict()["labelExpr"]
+    said = ticks(cut(weeks, 200))["labelExpr"]
     assert "2024-01-01" in said
     assert " to " not in said
     ranges = dphist.Ordinal("age", ["0 to 17", "18 to 99"])
-    assert "18 to 99" in ticks(cut(ranges, 200)).to_dict()["labelExpr"]
+    assert "18 to 99" in ticks(cut(ranges, 200))["labelExpr"]

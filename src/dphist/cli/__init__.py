@@ -9,6 +9,7 @@ What commands do is imported when it is done. They stand in:
     custody    start, rehearse, add, uncounted
     budgets    ledger …
     schemas    schema …
+    reading    what query, verify and report do
     handing    export, dossier
     trying     mechanisms, audit, plan, compare, demo, bench
     quickly    query, show, verify and report once more, read without a library

@@ -184,7 +184,7 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Count the records in a range, or in several, or ask for a measure of them, each with an interval."""
-    from dphist.cli.asking import query_release
+    from dphist.cli.reading import query_release
 
     query_release(
         release, question, confidence=confidence, guaranteed=guaranteed, simultaneous=simultaneous,
@@ -211,7 +211,7 @@ def report(
     ] = None,
 ) -> None:
     """Write one page about a release: figures, promise, price, accuracy. It works offline."""
-    from dphist.cli.seeing import write_report
+    from dphist.cli.reading import write_report
 
     write_report(release, output, title)
 
@@ -231,7 +231,7 @@ def plot(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Draw one or two attributes of a release as a picture."""
-    from dphist.cli.files import check_copy
+    from dphist.cli.reading import check_copy
     from dphist.release import load
     from dphist.release.atomic import atomic
     from dphist.report import figure, picture
@@ -291,7 +291,7 @@ def records(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Make synthetic records that follow a release."""
-    from dphist.cli.files import check_copy
+    from dphist.cli.reading import check_copy
     from dphist.release import load
     from dphist.release.atomic import atomic
 
@@ -336,7 +336,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Run the mechanism again on the published noisy answers and check that it gives the same release."""
-    from dphist.cli.checking import verify_release
+    from dphist.cli.reading import verify_release
 
     verify_release(release, ledger, as_json, choice, exact)
 

@@ -57,7 +57,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
 ) -> None:
     """Write what a release measured as a spreadsheet or a plain table: labels, estimate, low and high."""
-    from dphist.cli.files import check_copy
+    from dphist.cli.reading import check_copy
     from dphist.release import load
     from dphist.release.exporting import export as write
 

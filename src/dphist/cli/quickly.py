@@ -49,7 +49,7 @@ def _version() -> None:
 
 
 def _query(**given: Any) -> None:
-    from dphist.cli.asking import query_release
+    from dphist.cli.reading import query_release
 
     query_release(**given)
 
@@ -61,13 +61,13 @@ def _show(**given: Any) -> None:
 
 
 def _verify(**given: Any) -> None:
-    from dphist.cli.checking import verify_release
+    from dphist.cli.reading import verify_release
 
     verify_release(**given)
 
 
 def _report(**given: Any) -> None:
-    from dphist.cli.seeing import write_report
+    from dphist.cli.reading import write_report
 
     write_report(**given)
 

@@ -54,7 +54,7 @@ def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> Non
         release = start.publish()
     screen.line(f"{start.file('release')}: {release.describe()}")
     _command(start, "publish")
-    from dphist.cli.seeing import write_report
+    from dphist.cli.reading import write_report
 
     write_report(start.file("release"), start.file("report"), None)
     _command(start, "report")

@@ -28,7 +28,7 @@ from dphist.model.transcript import Entry, Transcript
 from dphist.model.workload import Workload
 from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.columns import plain_numbers
-from dphist.release.contents import MeasuredSums
+from dphist.release.contents import MeasuredSums, WrittenBounds
 from dphist.release.file.description import (
     KEY,
     is_readable,
@@ -42,7 +42,6 @@ from dphist.release.held import Story
 from dphist.release.maker import Deferred, Maker
 from dphist.release.packed import DAMAGED, insist_on_room, unpack, wanted_memory
 from dphist.release.release import Release
-from dphist.release.written import WrittenBounds
 
 if TYPE_CHECKING:
     import pyarrow.parquet

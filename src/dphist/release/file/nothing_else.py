@@ -22,9 +22,8 @@ from dphist.inference.intervals import read_confidence
 from dphist.release.columns import label_columns
 from dphist.release.contents import Contents
 from dphist.release.file.description import DIGEST, KEY
-from dphist.release.file.labels import label_fields
 from dphist.release.file.readable import check_words, readable
-from dphist.release.file.writing import file_schema, laid_out, write
+from dphist.release.file.writing import file_schema, label_fields, laid_out, write
 from dphist.release.packed import DAMAGED, DamagedError, is_one_frame, page_headers, read_footer
 
 if TYPE_CHECKING:
