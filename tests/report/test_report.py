@@ -220,14 +220,15 @@ def test_a_map_of_how_far_off_numbers_may_be_is_drawn_only_where_they_differ():
     assert "interval is about" not in uneven
 
 
-def test_without_docstrings_figures_are_refused_by_name(tmp_path):
+def test_without_docstrings_charts_are_refused_by_name_and_pages_written(tmp_path):
     """Altair puts its own together from others, which Python drops under -OO."""
     script = """
 import dphist, numpy as np
 domain = dphist.Domain([dphist.Ordinal("age", range(20))])
 release = dphist.publish(dphist.Histogram(domain, np.ones(20, int)), epsilon=1, mechanism="laplace")
+release.report("r.html")
 try:
-    release.report("r.html")
+    release.plot("age")
 except dphist.errors.InputError as error:
     print(error)
 """
@@ -235,4 +236,4 @@ except dphist.errors.InputError as error:
         [sys.executable, "-OO", "-W", "ignore", "-c", script], capture_output=True, text=True, cwd=tmp_path
     )
     assert "-OO" in done.stdout, done.stderr
-    assert not (tmp_path / "r.html").exists()
+    assert "Records by age" in (tmp_path / "r.html").read_text(encoding="utf-8")
