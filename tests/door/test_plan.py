@@ -91,9 +91,9 @@ def test_exact_forecasts_come_true(mechanism):
 
 def test_forecasts_are_sorted_and_repeat_themselves():
     names = ("laplace", "dpcube", "adaptivegrid", "quadtree")
-    forecasts = planning.plan(LINE, 1, "ranges", mechanisms=names)
+    forecasts = planning.plan(LINE, 1, "ranges", mechanisms=names, runs=2)
     assert [f.error for f in forecasts] == sorted(f.error for f in forecasts)  # type: ignore[type-var]
-    assert forecasts == planning.plan(LINE, 1, "ranges", mechanisms=names)
+    assert forecasts == planning.plan(LINE, 1, "ranges", mechanisms=names, runs=2)
     assert {f.mechanism for f in forecasts} == set(names)
 
 
@@ -127,9 +127,8 @@ def test_units_and_sizes_and_refusals():
 @pytest.mark.parametrize("workload", ["cells", "prefixes", "ranges", "marginals"])
 def test_every_workload_of_a_mixed_domain(workload):
     domain = Domain([Ordinal("age", range(12)), Nominal("place", {"n": ["a", "b"], "s": ["c"]})])
-    for forecast in planning.plan(
-        domain, 1, workload, mechanisms=["laplace", "privelet", "dpcube", "kdhybrid"]
-    ):
+    names = ["laplace", "privelet", "dpcube", "kdhybrid"]
+    for forecast in planning.plan(domain, 1, workload, mechanisms=names, runs=1):
         assert forecast.error is not None
         assert forecast.error > 0
 
@@ -151,7 +150,7 @@ def test_forecasts_come_true_on_data_like_the_populations(domain, workload):
             counts = Histogram(domain, make(domain.shape, records))
             truth = asked.answer(counts.counts)
             squares = []
-            for seed in range(12):
+            for seed in range(6):
                 found = run(mechanism, counts, 1, seed=50_000 + 100 * number + seed, workload=hint).counts
                 squares.append(np.mean((asked.answer(found.reshape(domain.shape)) - truth) ** 2))
             measured[case] = math.sqrt(np.mean(squares))
@@ -214,13 +213,13 @@ def test_command(tmp_path):
 
     schema = tmp_path / "schema.toml"
     schema.write_text(LINE.to_toml())
-    options = ["plan", "--schema", str(schema), "--mechanism", "laplace", "--mechanism", "quadtree"]
+    options = ["plan", "--schema", str(schema), "--mechanism", "laplace", "--mechanism", "privelet"]
     shown = CliRunner().invoke(app, [*options, "--error", "20"])
     assert shown.exit_code == 0
     assert "laplace" in shown.stdout
     assert "no data were read" in shown.stdout
     told = json.loads(CliRunner().invoke(app, [*options, "--json"]).stdout)
-    assert {f["mechanism"] for f in told} == {"laplace", "quadtree"}
+    assert {f["mechanism"] for f in told} == {"laplace", "privelet"}
     assert all(f["error"] > 0 for f in told)
 
 
