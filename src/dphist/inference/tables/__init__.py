@@ -1,6 +1,7 @@
 """Tables of few attributes: fitted to each other, moved towards what smaller ones suggest, bounded where nobody asked.
 
-`measured` and `residuals` are least squares; `mixture` is a model of very many columns, fitted by `descent`; `fitting`
-and `reconciling` make tables agree; `published` is what a release holds. Mechanisms for cubes and wide tables import
+`residuals` is least squares, `measured` the same with a cube among the tables; `mixture` is a model of very many
+columns; `shrinking` moves a table at a time, `posterior` cell by cell; `fitting` makes tables agree; `errors` and
+`shrunk` are what intervals stand on; `published` is what a release holds. Mechanisms for cubes and wide tables import
 it.
 """
