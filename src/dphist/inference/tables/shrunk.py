@@ -237,7 +237,7 @@ class TableNoise(ResidualNoise):
         ratio = apart[known] ** 2 / noise[known]
         kind = _magnitude(boxes.cells_in_each[known], classes)
         many, sums = np.bincount(kind, minlength=classes), np.bincount(kind, ratio, minlength=classes)
-        # Large boxes overlap: as many are apart as there is room for. What a mean of so many squared normal draws
+        # Large boxes overlap: as many are apart as there is room for. What the mean of as many squared normal draws
         # hardly ever exceeds (Wilson and Hilferty 1931).
         room = math.prod(map(float, shape)) / 2.0 ** np.arange(classes)
         each = 2.0 / (9.0 * np.maximum(np.minimum(many, room), 1.0))
