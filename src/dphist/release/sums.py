@@ -49,7 +49,7 @@ def sum_columns(
 ) -> dict[str, FloatArray]:
     """The estimated sums of every row in the measures' own values, by the name of their column.
 
-    ``rows`` are the cells whose rows they are, with the count of each; the release's own unless told.
+    ``rows`` are the cells whose rows they are, with the count of each; by default the release's own.
     """
     columns: dict[str, FloatArray] = {}
     cells, counts = rows or (release.cells, release.cells.numbers)
