@@ -256,7 +256,7 @@ def test_a_file_replaced_while_open_is_noticed(path):
 
 def test_a_file_removed_while_open_is_not_created_again(path):
     with Ledger.open(path) as ledger:
-        ledger._store._hang_up()  # type: ignore[attr-defined]
+        ledger._store._hang_up()
         path.unlink()
         with pytest.raises(errors.LedgerError, match="moved or replaced"):
             ledger.reserve("adults", 0.1, "would be lost")
@@ -333,12 +333,12 @@ def test_folders_and_missing_folders_are_named(tmp_path):
 
 def test_a_full_disk_spends_nothing_that_is_acknowledged(path):
     with Ledger.open(path) as ledger:
-        (pages,) = ledger._store._connected().execute("PRAGMA page_count").fetchone()  # type: ignore[attr-defined]
-        ledger._store._connected().execute(f"PRAGMA max_page_count = {pages}")  # type: ignore[attr-defined]
+        (pages,) = ledger._store._connected().execute("PRAGMA page_count").fetchone()
+        ledger._store._connected().execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(errors.LedgerError, match=r"disk .* is full.*draw no noise"):
             ledger.reserve("adults", 0.1, "long " * 5000)
         assert ledger.spent("adults") == Fraction(3, 10)
-        ledger._store._connected().execute("PRAGMA max_page_count = 1000000")  # type: ignore[attr-defined]
+        ledger._store._connected().execute("PRAGMA max_page_count = 1000000")
         ledger.reserve("adults", 0.1, "room again")
         ledger.verify()
 
