@@ -57,7 +57,7 @@ class Transcript(Sequence[Entry]):
 
     def spent(self) -> Fraction:
         """Add the budget up from the questions themselves: sums along splits, the largest over disjoint cells."""
-        return _spent([(tuple(entry.path.split("/")[1:]), entry.cost) for entry in self])
+        return _spent(self.tree())
 
     def tree(self) -> dict[str, Any]:
         """Give the budget as a tree of splits and disjoint cells, for people to read."""
@@ -80,13 +80,9 @@ def same_answers(one: Transcript, other: Transcript) -> bool:
     )
 
 
-def _spent(asked: list[tuple[tuple[str, ...], Fraction]]) -> Fraction:
-    here = sum((cost for path, cost in asked if not path), Fraction(0))
-    below: dict[str, list[tuple[tuple[str, ...], Fraction]]] = {}
-    for path, cost in asked:
-        if path:
-            below.setdefault(path[0], []).append((path[1:], cost))
-    children = {step: _spent(entries) for step, entries in below.items()}
+def _spent(node: dict[str, Any]) -> Fraction:
+    here = sum((entry.cost for entry in node["asked"]), Fraction(0))
+    children = {step: _spent(below) for step, below in node["children"].items()}
     # "s" children share the same cells and add up; "d" children hold disjoint cells and only the largest counts.
     along = sum((spent for step, spent in children.items() if step.startswith("s")), Fraction(0))
     beside = max((spent for step, spent in children.items() if step.startswith("d")), default=Fraction(0))

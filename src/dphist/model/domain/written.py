@@ -97,12 +97,8 @@ def attribute_from_json(value: Any) -> Attribute:
 
 
 def _range(name: str, values: Any) -> range:
-    if (
-        not isinstance(values, list | tuple)
-        or not 2 <= len(values) <= 3
-        or not all(isinstance(v, int) and not isinstance(v, bool) for v in values)
-        or (len(values) == 3 and values[2] < 1)
-    ):
+    listed = isinstance(values, list | tuple) and 2 <= len(values) <= 3
+    if not listed or any(type(v) is not int for v in values) or (len(values) == 3 and values[2] < 1):
         raise DomainError(
             f"{name}: range must be [first, past the last] or [first, past the last, step], integers"
         )
@@ -114,9 +110,7 @@ def _edges(name: str, values: Any) -> Iterable[Any]:
         if not isinstance(values, list | tuple):
             raise DomainError(f"{name}: edges must be a list of numbers, or {{from, to, width}}")
         return values
-    if set(values) != {"from", "to", "width"} or not all(
-        isinstance(v, int) and not isinstance(v, bool) for v in values.values()
-    ):
+    if set(values) != {"from", "to", "width"} or any(type(v) is not int for v in values.values()):
         raise DomainError(f"{name}: evenly spaced edges are {{from = …, to = …, width = …}}, integers")
     low, high, width = values["from"], values["to"], values["width"]
     if width < 1 or high <= low or (high - low) % width:
