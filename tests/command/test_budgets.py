@@ -102,52 +102,43 @@ def test_refusals_name_the_command_to_run(place):
             book.reserve("adlts", 1, "a slip")
 
 
-def test_what_a_release_is_for_reaches_the_ledger(place, tmp_path):
+@pytest.fixture
+def publish(tmp_path):
+    """Publish rows of users and their sex, by the command."""
+
+    def command(rows, *words):
+        (tmp_path / "people.csv").write_text("user,sex\n" + rows, encoding="utf-8")
+        domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        (tmp_path / "people.toml").write_text(domain.to_toml(), encoding="utf-8")
+        given = [str(tmp_path / "people.csv"), "--schema", str(tmp_path / "people.toml")]
+        place = ["-o", str(tmp_path / "out.parquet")]
+        return CliRunner().invoke(app, ["publish", *given, *place, *words], catch_exceptions=False)
+
+    return command
+
+
+def test_what_a_release_is_for_reaches_the_ledger(place, publish, tmp_path):
     run("create", place, "adults", "--epsilon", "1", "--delta", "1e-6")
-    (tmp_path / "people.csv").write_text("sex\n" + "F\nM\n" * 20, encoding="utf-8")
-    (tmp_path / "people.toml").write_text(
-        '[[attribute]]\nname = "sex"\nkind = "nominal"\ncategories = ["F", "M"]\n', encoding="utf-8"
-    )
-    words = [
-        "publish",
-        str(tmp_path / "people.csv"),
-        "--schema",
-        str(tmp_path / "people.toml"),
-        "--epsilon",
-        "1/2",
-    ]
-    words += ["--ledger", place, "--dataset", "adults", "-o", str(tmp_path / "out.parquet")]
-    done = CliRunner().invoke(app, [*words, "--purpose", "the yearly table"])
+    paying = ["--ledger", place, "--dataset", "adults", "--purpose", "the yearly table"]
+    done = publish("1,F\n2,M\n" * 20, "--epsilon", "1/2", *paying)
     assert done.exit_code == 0, done.output
     with Ledger.open(place) as book:
         assert [entry.purpose for entry in book.entries("adults")] == ["the yearly table"]
         verify_file(tmp_path / "out.parquet", book)
 
 
-def test_cells_of_a_person_are_bounded_on_the_command_line(tmp_path):
-    (tmp_path / "visits.csv").write_text("user,sex\n" + "1,F\n" * 50 + "2,M\n" * 3, encoding="utf-8")
-    (tmp_path / "visits.toml").write_text(
-        '[[attribute]]\nname = "sex"\nkind = "nominal"\ncategories = ["F", "M"]\n', encoding="utf-8"
-    )
-    words = [
-        "publish",
-        str(tmp_path / "visits.csv"),
-        "--schema",
-        str(tmp_path / "visits.toml"),
-        "--epsilon",
-        "1e6",
-    ]
-    words += ["--id", "user", "-o", str(tmp_path / "out.parquet"), "--mechanism", "laplace"]
+def test_cells_of_a_person_are_bounded_on_the_command_line(publish, tmp_path):
+    rows, words = "1,F\n" * 50 + "2,M\n" * 3, ["--epsilon", "1e6", "--id", "user", "--mechanism", "laplace"]
     with pytest.raises(DroppedRows):
-        CliRunner().invoke(app, words, catch_exceptions=False)
-    words += ["--allow-dropped", "0.9"]
-    done = CliRunner().invoke(app, [*words, "--cells", "2", "--per-cell", "5"])
+        publish(rows, *words)
+    words += ["--allow-dropped", "0.9", "--cells", "2"]
+    done = publish(rows, *words, "--per-cell", "5")
     assert done.exit_code == 0, done.output
     release = load(tmp_path / "out.parquet")
     assert release.guarantee.unit == Unit(cells=2, per_cell=5, id="user")
     assert release.counts.tolist() == [5, 3]
     with pytest.raises(InputError, match="--rows and --cells"):
-        CliRunner().invoke(app, [*words, "--cells", "2", "--rows", "5"], catch_exceptions=False)
+        publish(rows, *words, "--rows", "5")
 
 
 def test_a_mistyped_ledger_makes_no_file(tmp_path, monkeypatch):
