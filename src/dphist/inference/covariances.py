@@ -12,18 +12,14 @@ _ROUNDED = 1e-9
 
 
 def covariances(variance: FloatArray) -> FloatArray:
-    """Tell the covariances of neighbours, such that no sum of them has less than no variance.
+    """Tell the covariances of neighbours from the variance of each range i … j − 1, at (i, j) and (j, i).
+
+    No sum of them has less than no variance.
 
     For ranges A and B side by side 2·Cov(A, B) = Var(A ∪ B) − Var(A) − Var(B). What a law adds to the variances of long
     ranges, as a caution, is in none of their parts, and comes out as covariances that nothing can have. So none is
     larger than the product of both deviations; and if sums with less than no variance are left, the matrix of
     correlations loses the directions in which they are. Variances are as they were, or larger.
-
-    Args:
-        variance: The variance of the range from before neighbour i up to before neighbour j, at (i, j) and (j, i).
-
-    Returns:
-        A row and a column for each neighbour.
     """
     if not np.isfinite(variance).all():
         return np.full((len(variance) - 1, len(variance) - 1), np.nan)

@@ -28,13 +28,6 @@ def drawn_variance(errors: Errors, asked: Workload) -> FloatArray:
     Least squares over a tree answers with Σ wⱼ·yⱼ, with weights that make V = Σ wⱼ²·vⱼ least for the continuous vⱼ. A
     least value changes with vⱼ by wⱼ² alone, however the weights then move; so a small step of all vⱼ towards what is
     drawn tells Σ wⱼ² times the differences. Sums of wavelets are left as they are.
-
-    Args:
-        errors: What is known of the noise.
-        asked: The questions.
-
-    Returns:
-        A variance for each.
     """
     if isinstance(errors, IndependentNoise):
         return _terms(asked) * laplace_if_bare(errors.law).drawn_variance

@@ -217,13 +217,6 @@ def shared_confidence(confidence: float, questions: int, simultaneous: bool) -> 
 def each_of(confidence: float, intervals: int) -> float:
     """The confidence that each of ``intervals`` intervals needs for all to hold at once: by the union bound.
 
-    Args:
-        confidence: With which all are to hold.
-        intervals: How many there are.
-
-    Returns:
-        Of the error probability, an equal part for each.
-
     Example:
         >>> round(each_of(0.95, 5), 3)
         0.99

@@ -107,19 +107,7 @@ class Field:
 
 
 def read_cells(reference: Any, store: Store, shape: tuple[int, ...]) -> FloatArray:
-    """Read a number for every cell.
-
-    Args:
-        reference: The array's.
-        store: Has it.
-        shape: Of the cells.
-
-    Returns:
-        The numbers in that shape.
-
-    Raises:
-        ReleaseError: There are not as many.
-    """
+    """Read a number for every cell; a ReleaseError if there are not as many."""
     try:
         return np.asarray(store.get(reference), dtype=np.float64).reshape(shape)
     except MISFITS:

@@ -111,16 +111,7 @@ class NoisySums:
     law: NoiseLaw
 
     def bounds(self, low: IntArray, high: IntArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-        """Bound every box by the noisy sum, give or take the quantile of that law.
-
-        Args:
-            low: The first cell of every box on every axis.
-            high: One past the last.
-            confidence: The probability with which each interval holds the truth, at least.
-
-        Returns:
-            Lower and upper bounds; neither is below zero.
-        """
+        """Bound every box by the noisy sum, give or take the quantile of that law."""
         from dphist.kernels.summed_area import box_sums
 
         terms = np.prod(np.maximum(high - low, 0), axis=1).astype(np.int64)
@@ -239,16 +230,7 @@ class PredictableTree:
         return total, made
 
     def bounds(self, low: IntArray, high: IntArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-        """Bound every box, each with at least this confidence for a box fixed in advance.
-
-        Args:
-            low: The first cell of every box on every axis.
-            high: One past the last.
-            confidence: The probability with which each interval holds the truth, at least.
-
-        Returns:
-            Lower and upper bounds; neither is below zero.
-        """
+        """Bound every box, each with at least this confidence for a box fixed in advance."""
         asked = tuple(only_read(np.asarray(each, dtype=np.int64)) for each in (low, high))
         error, far = 1.0 - confidence, math.inf
         if self.levels:

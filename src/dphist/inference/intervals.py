@@ -89,15 +89,6 @@ def possible(
     One whose middle cannot be the truth first moves until it can. Cut where it lay, hardly anything would be left of
     one around a count of -189: "0 to 0" reads as if there were certainly nobody, where noise merely went far.
 
-    Args:
-        low: Lower ends.
-        high: Upper ends.
-        least: No true number is less.
-        most: No true number is more.
-
-    Returns:
-        Lower and upper ends; what is not a number stays so.
-
     Example:
         >>> [end.tolist() for end in possible([-250.0, -20.0, 5.0], [-128.0, 80.0, 9.0])]
         [[0.0, 0.0, 5.0], [61.0, 80.0, 9.0]]
@@ -140,17 +131,6 @@ def joint_deviations(confidence: float, share: float) -> float:
     releases (0.844 by the normal law) and all of a plane in 0.977 (0.578), reckoned from errors over widths of single
     ones on four made-up shapes (bursts, a comb, islands, a bell) with 3 and 30 records a cell in both currencies, eight
     draws each; with five in 0.992 and 0.934. Counted since: bench/results/coverage.md.
-
-    Args:
-        confidence: With which all are to hold.
-        share: With which each must, by the union bound.
-
-    Returns:
-        As many as the normal law's for a single question, more for many.
-
-    Example:
-        >>> round(joint_deviations(0.95, 0.95), 2), round(joint_deviations(0.95, 0.9995), 1)
-        (1.96, 7.3)
     """
     alone = normal_quantile(confidence)
     # To the last bit: a single question has the bounds that it has anywhere.
@@ -164,16 +144,7 @@ def _student(beta: float) -> float:
 
 
 def chernoff_widths(variance: FloatArray, heaviest: FloatArray, confidence: float) -> FloatArray:
-    """How far a sum of independent noises with known weights reaches: never too little, by Chernoff's bound.
-
-    Args:
-        variance: Of each sum.
-        heaviest: The largest |weight · scale| of a Laplace draw in each, 0 where all are Gaussian.
-        confidence: With which probability the sum must lie within, on both sides together.
-
-    Returns:
-        The half-widths; not a number where a variance is none.
-    """
+    """How far a sum of independent noises with known weights reaches: never too little, by Chernoff's bound."""
     needed = -math.log((1.0 - confidence) / 2.0)
     deviation = np.sqrt(np.maximum(variance, 1e-300))
     best = np.full(variance.shape, np.inf)

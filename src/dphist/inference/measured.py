@@ -26,17 +26,7 @@ BoolArray = NDArray[np.bool_]
 def twice(
     first: FloatArray, first_variance: FloatArray, second: FloatArray, second_variance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Combine two independent measurements of the same totals by inverse variance.
-
-    Args:
-        first: One measurement of each total.
-        first_variance: Its variance.
-        second: The other.
-        second_variance: Its variance.
-
-    Returns:
-        The combined totals and their variances.
-    """
+    """Combine two independent measurements of the same totals by inverse variance."""
     share = first_variance / (first_variance + second_variance)
     return first + share * (second - first), share * second_variance
 
@@ -210,11 +200,7 @@ class MeasuredTree:
         return z, variance
 
     def again(self) -> tuple[FloatArray, FloatArray]:
-        """What was measured last of every node, as it was measured, and with what variance.
-
-        Returns:
-            Values and variances: ``value`` and ``variance``, but for leaves that were measured twice the second alone.
-        """
+        """What was measured last of every node, as it was measured, and with what variance."""
         if self.seen is None or self.seen_variance is None:
             return self.value, self.variance
         both = np.isfinite(self.seen_variance)
@@ -225,11 +211,7 @@ class MeasuredTree:
         return value, variance
 
     def least_squares(self) -> FloatArray:
-        """Give every node's total so that children sum to their parent: the best linear unbiased estimate.
-
-        Returns:
-            A total for each node.
-        """
+        """Give every node's total so that children sum to their parent: the best linear unbiased estimate."""
         totals: FloatArray = hand_down(
             self.first,
             self.last,
@@ -267,14 +249,7 @@ class MeasuredTree:
         return totals
 
     def cells(self, totals: FloatArray) -> FloatArray:
-        """Counts of the cells: every leaf's total spread evenly over its box.
-
-        Args:
-            totals: Of every node.
-
-        Returns:
-            Counts in the shape of the cells.
-        """
+        """Counts of the cells: every leaf's total spread evenly over its box."""
         out = np.zeros(math.prod(self.shape))
         paint_boxes(self.leaves, self.low, self.high, totals / self.size, _strides(self.shape), out)
         return out.reshape(self.shape)

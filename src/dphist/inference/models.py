@@ -100,28 +100,7 @@ def settled(model: Any) -> Any:
 
 
 def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:
-    """Write a model down.
-
-    Args:
-        model: The model.
-        store: Takes its arrays.
-        place: What it is about.
-
-    Returns:
-        What goes into the description.
-
-    Raises:
-        MechanismError: It is of no kind that a file can hold.
-
-    Example:
-        >>> class OneNumber:
-        ...     put = staticmethod(lambda values: 0)
-        >>> from fractions import Fraction
-        >>> from dphist.model.law import NoiseLaw
-        >>> noise = IndependentNoise(NoiseLaw("laplace", Fraction(3, 2)), "exact", exact=True)
-        >>> write(noise, OneNumber(), Place((4,)))
-        {'model': 'independent', 'law': {'kind': 'laplace', 'size': '3/2'}, 'method': 'exact', 'exact': True}
-    """
+    """Write a model down, its arrays into a store; a MechanismError if it is of no kind that a file can hold."""
     model = settled(model)
     name = _NAMES.get(type(model))
     if name is None:
@@ -137,19 +116,7 @@ def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:
 
 
 def read(story: Any, store: Store, place: Place) -> Any:
-    """Read a model that `write` wrote, or anybody.
-
-    Args:
-        story: What the description holds.
-        store: Has its arrays.
-        place: What it must be about.
-
-    Returns:
-        The model.
-
-    Raises:
-        ReleaseError: It is of a kind that is not known here, or does not fit.
-    """
+    """Read a model that `write` wrote, or anybody; a ReleaseError if it is of no known kind or does not fit."""
     name = story.get("model") if isinstance(story, dict) else None
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:

@@ -32,14 +32,6 @@ def denoise_field(
     other averages over the dyadic boxes that explain the values best. Their errors differ, so a mean of both is better:
     as their errors look, of which a reading r of n values y with f degrees of freedom has |r − y|² − n·variance +
     2·variance·f on average (Stein's identity). Without that announced cells of drawn planes have 1.07 of the error.
-
-    Args:
-        values: Noisy counts, an axis an attribute.
-        scale: Of the Laplace noise in each, or of that with the same variance.
-        gaussian: Whether the noise is Gaussian.
-
-    Returns:
-        The counts, and the level model; none where there are too many cells for it.
     """
     variance = 2.0 * scale * scale
     normal = variance if gaussian else 0.0

@@ -67,19 +67,7 @@ Draw = Callable[[Normals], FloatArray]
 def replicate(
     estimate: Estimate | TableEstimate, tables: Sequence[Axes] | None, shape: tuple[int, ...]
 ) -> Draw:
-    """Prepare to draw a release's rows.
-
-    Args:
-        estimate: The numbers before they were polished, and the model of their errors.
-        tables: Which tables the rows are of, one after the other; None for all cells.
-        shape: Of the cells.
-
-    Returns:
-        What draws them: a number for each row, NaN where its table was not measured.
-
-    Raises:
-        MechanismError: The model is of a kind that cannot be drawn from.
-    """
+    """Prepare to draw all cells, or the rows of tables one after the other: NaN where a table was not measured."""
     if isinstance(estimate, TableEstimate):
         draw_tables = _tables_apart(estimate.errors, tables or ())
         return lambda normals: _rounded(draw_tables(normals))
@@ -101,15 +89,7 @@ def _rounded(values: FloatArray) -> FloatArray:
 
 @singledispatch
 def drawn(errors: Errors, counts: FloatArray) -> Draw:
-    """Prepare to draw all cells of a model.
-
-    Args:
-        errors: The model.
-        counts: The cells that it is about, before they were polished.
-
-    Returns:
-        What draws them.
-    """
+    """Prepare to draw all cells of a model."""
     raise _unknown(errors)
 
 

@@ -31,14 +31,6 @@ def nonnegative_topdown(counts: FloatArray, domain: Domain, total: float | None 
 
     At each step the parts of a part become the nearest numbers that are nowhere negative and add up to it.
 
-    Args:
-        counts: One for every cell, in the domain's shape.
-        domain: What they count.
-        total: What they shall add up to; their own sum, or zero where that is negative, unless given.
-
-    Returns:
-        The moved counts.
-
     Example:
         >>> from dphist.model.domain import Ordinal
         >>> line = Domain([Ordinal("x", range(4))])
@@ -53,13 +45,6 @@ def integers_topdown(counts: FloatArray, domain: Domain) -> FloatArray:
     """Round counts so that every part of the table is within one of its sum: largest remainders are rounded up.
 
     A part is its sum rounded down or up; then so can its parts be, since the sums of either hold it between them.
-
-    Args:
-        counts: One for every cell, in the domain's shape.
-        domain: What they count.
-
-    Returns:
-        Whole numbers, none negative where none was.
 
     Example:
         >>> from dphist.model.domain import Ordinal

@@ -21,12 +21,6 @@ def draws_of(law: Law) -> Callable[[Normals], FloatArray]:
 
     Variances of what is drawn at a size are those that intervals have there, with the law's doubt and caution. Within
     leaves halvings go on, as the law says of questions that cut them.
-
-    Args:
-        law: What is known.
-
-    Returns:
-        What draws the cells in C order.
     """
     tree, said = law.binary, law.posterior
     wanted = law.overlap * law.caution_of(tree.size)

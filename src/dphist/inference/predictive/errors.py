@@ -316,15 +316,6 @@ class PredictiveErrors:
         Where cells were measured one by one, those of a single cell are the fewest that do: their law is nearly exact,
         and rounding outward would be most of a narrow interval. Elsewhere rounding outward stays, as a reserve for what
         was not measured.
-
-        Args:
-            published: The answers.
-            deviation: Of their errors.
-            cells: How many cells each is about.
-            confidence: How often they are to hold.
-
-        Returns:
-            Bounds with what is published between them.
         """
         deviations = normal_quantile(confidence)
         low, high = whole_counts(published, deviations * deviation)
@@ -342,17 +333,7 @@ class PredictiveErrors:
         return self._squared(self._law.ask(low, high, starts), asked_cells(low, high, starts), published)
 
     def run_of_cells(self, begin: int, end: int, published: FloatArray, confidence: float) -> Interval | None:
-        """As `interval` of single cells, for a long run of them in C order.
-
-        Args:
-            begin: The first cell.
-            end: One past the last.
-            published: Their counts.
-            confidence: How often each interval is to hold.
-
-        Returns:
-            The intervals; None where single cells must be asked about.
-        """
+        """As `interval` of single cells, for a long run of them in C order; None where each must be asked about."""
         said = self._law.ask_run(begin, end)
         if said is None:
             return None

@@ -146,16 +146,7 @@ class Law:
     # ---- asking ----
 
     def ask(self, low: IntArray, high: IntArray, starts: IntArray | None = None) -> Moments:
-        """Ask both laws about some questions.
-
-        Args:
-            low: Where each box begins, a row for each.
-            high: One past where it ends.
-            starts: Question j has the boxes ``starts[j]`` up to ``starts[j + 1]``; one box each if not given.
-
-        Returns:
-            Means and variances.
-        """
+        """Ask both laws about boxes; question j has the boxes ``starts[j]`` up to ``starts[j + 1]``, or box j."""
         low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
         if starts is None and bool((high - low == 1).all()):
             return self._of_cells(low, self._leaves(low))
@@ -180,16 +171,7 @@ class Law:
         return self._of_cells(np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1), at)
 
     def hedged(self, known: FloatArray, noise: FloatArray, cells: FloatArray) -> FloatArray:
-        """The law's variances, with a part of what it claims to know beyond plain least squares taken back.
-
-        Args:
-            known: The law's variances of some questions.
-            noise: Those of plain least squares.
-            cells: How many cells each question is about.
-
-        Returns:
-            The variances to go by.
-        """
+        """The law's variances, with a part of what it claims to know beyond plain least squares taken back."""
         doubt: FloatArray = np.where(cells > self.doubted_from, self.doubt, 0.0)
         wider: FloatArray = known + doubt * np.maximum(noise - known, 0.0)
         return wider

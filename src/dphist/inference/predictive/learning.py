@@ -100,14 +100,7 @@ class Learned:
 
 
 def learned_of_tree(tree: MeasuredTree) -> Learned:
-    """Learn from a measured tree: boxes with noisy totals, siblings side by side.
-
-    Args:
-        tree: The tree.
-
-    Returns:
-        The law, and what it was learned from.
-    """
+    """Learn from a measured tree: boxes with noisy totals, siblings side by side."""
     binary, axes = BinaryTree.of_tree(tree), len(tree.shape)
     seen = math.sqrt(binary.deviations)
     overlap = _OVERLAP_ON_PLANES if axes == 2 else 1.0
@@ -116,15 +109,7 @@ def learned_of_tree(tree: MeasuredTree) -> Learned:
 
 
 def learned_of_cells(noisy: NDArray[Any], variance: float) -> Learned:
-    """Learn from noisy cells that all carry noise of the same variance.
-
-    Args:
-        noisy: The cells.
-        variance: Of the noise in each.
-
-    Returns:
-        The law, and what it was learned from.
-    """
+    """Learn from noisy cells that all carry noise of the same variance."""
     return _learned(BinaryTree.of_cells(noisy, variance), LEAST_CAUTION, doubt=_DOUBT, doubted_from=_LONG_SUM)
 
 

@@ -17,14 +17,9 @@ Draw = Callable[[Normals], FloatArray]
 
 
 def draws_of_tables(known: TableResiduals, tables: Sequence[Axes]) -> Draw:
-    """Prepare to draw tables: least squares over what was measured, with new noise in all of it, so that tables agree.
+    """Prepare to draw tables, one after the other: least squares over what was measured, with new noise in all of it.
 
-    Args:
-        known: What was measured.
-        tables: The tables that are wanted.
-
-    Returns:
-        What draws their cells, one table after the other; not a number where one was not measured.
+    So they agree. What was not measured is not a number.
     """
 
     def draw(normals: Normals) -> FloatArray:
@@ -47,15 +42,7 @@ def draws_of_cube(known: TableResiduals, cells: FloatArray) -> Draw:
 
 
 def draws_of_shrunk(doubt: Shrunk, cells: FloatArray) -> Draw:
-    """Prepare to draw a shrunk cube: noise of small tables, and of what cells keep beyond them as its model doubts it.
-
-    Args:
-        doubt: What is left to doubt.
-        cells: The published cube.
-
-    Returns:
-        What draws its cells.
-    """
+    """Prepare to draw a shrunk cube: noise of small tables, and of what cells keep beyond them as is left to doubt."""
     plain, beyond = doubt.doubted()
     everything, shape = doubt.measured.everything, cells.shape
 

@@ -139,16 +139,7 @@ class ResidualNoise(NoiseErrors):
         return holding(Interval(low, high, guessed), published)
 
     def allowed(self, workload: Workload, confidence: float, *, guaranteed: bool = False) -> Interval:
-        """What the measured tables allow of every question, whatever is published: an interval, or bounds.
-
-        Args:
-            workload: The questions.
-            confidence: How sure each interval is.
-            guaranteed: Whether that must be a theorem for any data.
-
-        Returns:
-            The bounds; not a number where nothing at all was measured.
-        """
+        """What the measured tables allow of every question, whatever is published: an interval, or bounds."""
         ask = partial(self._ask, guaranteed)
         found = ask(workload.low, workload.high, workload.query, len(workload), confidence)
         unknown = np.isnan(found.low)
@@ -237,15 +228,7 @@ class StagedNoise(ResidualNoise):
 
 
 def noise_after(before: ResidualNoise | None, later: TableResiduals) -> ResidualNoise:
-    """Errors of what was measured before, if anything was, and of what was measured after that had been seen.
-
-    Args:
-        before: The errors so far.
-        later: What was measured then.
-
-    Returns:
-        The errors of both.
-    """
+    """Errors of what was measured before, if anything was, and of what was measured after that had been seen."""
     if before is None:
         return ResidualNoise(later)
     seen = before.residuals

@@ -44,15 +44,6 @@ def settle(
     With ``better`` a table of two attributes or more is first set beside its model: what the smaller tables inside it,
     which are settled already, would make of it if nothing else were known.
 
-    Args:
-        shape: The shape of the cube.
-        wanted: The tables, each as the attributes it keeps; all smaller tables inside them are settled first.
-        table: What is known of a table by its attributes: an array that may have negative cells.
-        better: What to make of a table, given its attributes, what is known of it and its model.
-
-    Returns:
-        The tables by their attributes, the smaller ones included.
-
     Example:
         >>> import numpy as np
         >>> noisy = {(): np.array(10.0), (0,): np.array([-1.0, 4.0, 7.0])}
@@ -94,21 +85,6 @@ def agreeing(
 
     Projections in turn leave the margins of a table a little off where cells were cut at zero. Where tables are all
     that is published, whoever adds them up must find the same number in each, but for the last digits.
-
-    Args:
-        shape: The shape of the cube; it is never written out.
-        wanted: The tables, each as the attributes it keeps.
-        table: What is known of a table by its attributes.
-        better: What to make of tables beside their models, as in `settle`.
-
-    Returns:
-        The tables by their attributes, the smaller ones included.
-
-    Example:
-        >>> import numpy as np
-        >>> noisy = {(): np.array(10.0), (0,): np.array([-1.0, 4.0, 7.0])}
-        >>> float(agreeing((3,), [(0,)], noisy.__getitem__)[(0,)].sum())
-        10.0
     """
     settled = settle(shape, wanted, table, better)
     for axes, values in settled.items():
@@ -120,22 +96,7 @@ def agreeing(
 def nearest(
     values: FloatArray, axes: Axes, settled: Mapping[Axes, FloatArray], shape: Sequence[int]
 ) -> FloatArray:
-    """The nearest table without negative cells whose margins are the settled ones, by Dykstra's projections in turn.
-
-    Args:
-        values: A table, which may have negative cells.
-        axes: The attributes it keeps.
-        settled: All tables with one attribute less, by their attributes.
-        shape: The shape of the cube.
-
-    Returns:
-        The table.
-
-    Example:
-        >>> import numpy as np
-        >>> nearest(np.array([-1.0, 4.0, 7.0]), (0,), {(): np.array(10.0)}, (3,)).round(1).tolist()
-        [0.0, 3.5, 6.5]
-    """
+    """The nearest table without negative cells whose margins are the settled ones, by Dykstra's projections in turn."""
     if not axes:
         return np.maximum(values, 0.0)
     carried = np.zeros_like(values)
@@ -211,12 +172,6 @@ def settled_order(axes: int) -> int:
 
 def bounds(model: FloatArray) -> FloatArray:
     """What a cell holds at most: the least cell, among smaller tables that are settled already, that it is part of.
-
-    Args:
-        model: A table.
-
-    Returns:
-        The bound of every cell.
 
     Example:
         >>> import numpy as np

@@ -92,13 +92,6 @@ class Cover:
 def cover(asked: Axes, measured: Iterable[Axes]) -> Cover:
     """Choose what to look at for questions about some attributes.
 
-    Args:
-        asked: The attributes that are asked.
-        measured: Tables inside them that were measured, the largest ones among them.
-
-    Returns:
-        The largest ones, and ways to make the attributes up of them.
-
     Example:
         >>> cover((0, 1, 2), [(0,), (0, 1), (2,)]).chains
         ((((0, 1), (2,)), ((),)),)
@@ -153,18 +146,10 @@ class Bounding:
     ask: Ask
 
     def bounds(self, boxes: Boxes, query: IntArray | None, confidence: float) -> Interval:
-        """Bound every question.
+        """Bound every question; without ``query`` box i is question i.
 
         A question of several boxes that are all combinations of some intervals on every attribute is one condition on
         each attribute, like a box; the boxes of any other are bounded one by one and added up.
-
-        Args:
-            boxes: The first cell of every box on every axis, and one past the last.
-            query: Which question each box belongs to; None when box i is question i.
-            confidence: How sure the bounds of each question are.
-
-        Returns:
-            The bounds; not a number where nothing at all was measured.
         """
         if query is None:
             return self._single(boxes, confidence)

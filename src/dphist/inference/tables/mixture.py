@@ -83,14 +83,7 @@ class MixtureModel:
         return self.conditionals[self.starts[axis] : self.starts[axis + 1]]
 
     def table(self, axes: Sequence[int]) -> FloatArray:
-        """Give the probability of every cell of a table, its axes in the order they are named.
-
-        Args:
-            axes: The attributes that the table keeps.
-
-        Returns:
-            An array with one axis for each; it sums to one.
-        """
+        """Give the probability of every cell of a table, its axes in the order they are named."""
         joint = self.weights[None, :]
         for axis in axes[:-1]:
             joint = (joint[:, None, :] * self.column(axis)[None, :, :]).reshape(-1, self.weights.size)
@@ -98,15 +91,7 @@ class MixtureModel:
         return np.asarray(cells, dtype=np.float64).reshape([self.shape[axis] for axis in axes])
 
     def boxes(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Give the probability of many boxes: a product of interval sums in every class.
-
-        Args:
-            low: Where each box begins on every axis, a row for each box.
-            high: One past where it ends.
-
-        Returns:
-            A probability for each box.
-        """
+        """Give the probability of many boxes: in every class a product of interval sums."""
         chances = np.tile(self.weights, (len(low), 1))
         for axis, size in enumerate(self.shape):
             bounded = np.flatnonzero((low[:, axis] > 0) | (high[:, axis] < size))
@@ -117,15 +102,7 @@ class MixtureModel:
         return np.asarray(np.maximum(chances, 0.0).sum(axis=1), dtype=np.float64)
 
     def spread(self, groups: Sequence[IntArray], shares: Sequence[FloatArray]) -> MixtureModel:
-        """Give the same model over finer values: each merged value hands its chance to the values it was made of.
-
-        Args:
-            groups: For every column, the merged value of each of its values.
-            shares: For every column, each value's part of its merged value.
-
-        Returns:
-            A model whose columns have as many values as ``groups`` has entries.
-        """
+        """Give the same model over finer values: each merged value hands its chance to the values it was made of."""
         rows = [
             self.column(axis)[group] * share[:, None]
             for axis, (group, share) in enumerate(zip(groups, shares, strict=True))

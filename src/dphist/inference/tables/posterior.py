@@ -76,15 +76,6 @@ def posterior(
 ) -> tuple[FloatArray, list[FloatArray]]:
     """Move a measured table towards a model of it, level by level, each by its own law of departures.
 
-    Args:
-        table: The table with its model.
-        sized: Whether cells of each size have a law of departures of their own.
-        variances: Whether variances are asked for.
-
-    Returns:
-        Counts between measurement and model, without negative cells; and the variances of all blocks, level by level,
-        coarse ones first, if they were asked for.
-
     Example:
         >>> import numpy as np
         >>> noise = np.array([[70.0, -40.0], [-30.0, 55.0]])

@@ -41,16 +41,7 @@ class TableErrors(Errors, Protocol):
     """What is known of the errors of any box, and of all cells of a table at once."""
 
     def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        """Give an interval for every cell of a published table; what was not measured is bounded by what was.
-
-        Args:
-            axes: The attributes that the table keeps, ascending.
-            published: Its published cells.
-            confidence: How sure each interval is to hold the true count.
-
-        Returns:
-            The bounds, in the table's shape.
-        """
+        """Give an interval for every cell of a published table; what was not measured is bounded by what was."""
         ...
 
 
@@ -100,15 +91,7 @@ def in_cells(found: Estimate | TableEstimate) -> Estimate:
 
 
 def with_cube(found: TableEstimate, shape: Sequence[int]) -> Estimate | TableEstimate:
-    """Tables over a product that can be written out, with a guess of all its cells: raked where they have no model.
-
-    Args:
-        found: Published tables.
-        shape: How many values each attribute has.
-
-    Returns:
-        The tables with a model; the cube where it is one of them.
-    """
+    """Tables over a product that can be written out, with a guess of all its cells: raked where they have no model."""
     every = tuple(axis for axis, size in enumerate(shape) if size > 1)
     if every in found.tables:
         return Estimate(found.tables[every].reshape(shape), found.errors, found.note, found.made_by)
@@ -118,23 +101,7 @@ def with_cube(found: TableEstimate, shape: Sequence[int]) -> Estimate | TableEst
 def sums_of_tables(
     tables: Mapping[Axes, FloatArray], shape: Sequence[int], low: IntArray, high: IntArray
 ) -> FloatArray:
-    """Sum boxes of the table of the attributes that each is bounded on.
-
-    Args:
-        tables: Published tables, which have no negative cells.
-        shape: How many values each attribute has.
-        low: Where boxes begin.
-        high: Where they end.
-
-    Returns:
-        The sums; not a number where there is no such table.
-
-    Example:
-        >>> tables = {(): np.array(4.0), (0,): np.array([3.0, 1.0])}
-        >>> low, high = np.array([[1, 0], [0, 0]]), np.array([[2, 2], [2, 1]])
-        >>> sums_of_tables(tables, (2, 2), low, high).tolist()
-        [1.0, nan]
-    """
+    """Sum boxes of the table of the attributes that each is bounded on; not a number where there is none."""
     from dphist.kernels.summed_area import box_sums
 
     summed = np.full(len(low), np.nan)

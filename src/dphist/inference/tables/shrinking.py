@@ -44,14 +44,6 @@ _COLUMN_LEARNING, _FEWEST = 12, 3
 def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray) -> FloatArray:
     """Move a measured table towards a model of it, as far as noise alone may explain their difference.
 
-    Args:
-        measured: Noisy counts.
-        variance: Of each, or of all.
-        model: What the model says, as counts.
-
-    Returns:
-        A table between the two, without negative cells, of the model's total.
-
     Example:
         >>> import numpy as np
         >>> shrink(np.array([10.0, 30.0, 20.0, 40.0]), 3.0, np.array([12.0, 28.0, 20.0, 40.0])).tolist()
@@ -169,21 +161,6 @@ def disagreement(
 
     Noise alone makes it 1 for a model that knows nothing of the measurement. It is far below 1 for a model so rich that
     it follows the noise.
-
-    Args:
-        measured: All that was measured, by residuals.
-        tables: Tables that are covered.
-        model: What a model says of a table, as counts.
-
-    Returns:
-        The ratio, and the deviation that noise alone would give it.
-
-    Example:
-        >>> import numpy as np
-        >>> from dphist.inference.tables.residuals import Measured
-        >>> far = TableResiduals((2, 2), [Measured((0, 1), np.array([[90.0, 0.0], [0.0, 90.0]]), 1.0, 0.0)])
-        >>> disagreement(far, [(0, 1)], lambda axes: np.full((2, 2), 45.0))[0]
-        8100.0
     """
     energy = sum(_energy(measured, axes, measured.table(axes) - model(axes)) for axes in tables)
     freedom = max(1, sum(math.prod(measured.shape[axis] - 1 for axis in axes) for axes in tables))
@@ -206,20 +183,6 @@ def shrink_downward(measured: TableResiduals, tables: Sequence[Axes]) -> dict[Ax
     entropy that has the smaller ones inside it, as these are by then; all of as many attributes at once
     (`shrink_together`). Where noise hides everything an even spread is left, and where it hides how attributes go
     together, chance. Models are of populations: records that were drawn from one depart from it at least by that.
-
-    Args:
-        measured: All that was measured, by residuals, without trees.
-        tables: Tables that are covered; those inside them follow.
-
-    Returns:
-        These tables, and all smaller ones inside them, without negative cells; margins need not agree.
-
-    Example:
-        >>> import numpy as np
-        >>> from dphist.inference.tables.residuals import Measured
-        >>> noisy = TableResiduals((2, 2), [Measured((0, 1), np.array([[90.0, 40.0], [50.0, 60.0]]), 1e4, 0.0)])
-        >>> bool(np.ptp(shrink_downward(noisy, [(0, 1)])[(0, 1)]) < 25.0)
-        True
     """
     needed = {subset for axes in tables for subset in subsets(tuple(sorted(axes)))} | {()}
     found: dict[Axes, FloatArray] = {(): np.maximum(measured.table(()), 0.0)}
@@ -243,19 +206,6 @@ def shrink_column(measured: FloatArray, variance: float, total: float) -> FloatA
     What is published is half way between both: on made-up columns (3 to 100 values, even to sparse) its total variation
     was 0.7 to 0.85 of the nearest column's where noise is as large as a mean count, and at most 1.02 of it where noise
     is small.
-
-    Args:
-        measured: Noisy counts of one attribute's values.
-        variance: Of each.
-        total: How many records there are, from what was released.
-
-    Returns:
-        The counts, as many as the total.
-
-    Example:
-        >>> import numpy as np
-        >>> shrink_column(np.array([90.0, 4.0, -7.0, 13.0]), 100.0, 100.0).round().tolist()
-        [88.0, 2.0, 1.0, 8.0]
     """
     nearest = nonnegative(measured, total)
     if measured.size < _FEWEST or total <= 0.0 or variance <= 0.0:

@@ -41,22 +41,7 @@ _MOST_IN_CUBE = 4e8
 
 
 def deal(model: MixtureModel, count: int, *, seed: int = 0) -> _Codes:
-    """Deal out records of a mixture: classes and values by their shares, in an order hashed from a public seed.
-
-    Args:
-        model: The mixture.
-        count: How many records.
-        seed: A public number: another one gives another order.
-
-    Returns:
-        Codes of the values, a row for each record and a column for each attribute.
-
-    Example:
-        >>> import numpy as np
-        >>> model = MixtureModel((2, 2), np.array([0.5, 0.5]), np.array([[1.0, 0.0], [0.0, 1.0]] * 2))
-        >>> sorted(deal(model, 4).tolist())
-        [[0, 0], [0, 0], [1, 1], [1, 1]]
-    """
+    """Deal out records of a mixture: classes and values by their shares, in an order hashed from a public seed."""
     if count < 0:
         raise QueryError("count must not be negative")
     codes = np.zeros((count, len(model.shape)), dtype=np.int32)
@@ -83,24 +68,7 @@ def deal(model: MixtureModel, count: int, *, seed: int = 0) -> _Codes:
 def synthesise(
     model: MixtureModel, tables: Mapping[Axes, FloatArray], count: int, *, seed: int = 0
 ) -> _Codes:
-    """Make records that follow a mixture and keep tables of pairs.
-
-    Args:
-        model: The mixture; pairs that are not in ``tables`` are kept as it has them.
-        tables: Published tables of two attributes, by their axes in ascending order; of any positive total.
-        count: How many records.
-        seed: A public number: another one gives other records.
-
-    Returns:
-        Codes of the values, a row for each record and a column for each attribute.
-
-    Example:
-        >>> import numpy as np
-        >>> flat = MixtureModel((2, 2), np.ones(1), np.full((4, 1), 0.5))
-        >>> made = synthesise(flat, {(0, 1): np.array([[50.0, 0.0], [0.0, 50.0]])}, 100)
-        >>> bool((made[:, 0] == made[:, 1]).all())
-        True
-    """
+    """Make records that follow a mixture and keep tables of pairs."""
     from dphist.kernels.synthesis import count_pairs, exchange
 
     codes = deal(model, count, seed=seed)
@@ -129,14 +97,6 @@ def synthesise(
 
 def systematic(counts: FloatArray, wanted: int, seed: int) -> IntArray:
     """Place records evenly along the cumulated counts, so that each cell gets its share but for one record.
-
-    Args:
-        counts: Of every cell, none below zero.
-        wanted: How many records.
-        seed: A public number, which decides where the first one lies.
-
-    Returns:
-        A cell for each record, ascending; nobody has one where there are no cells.
 
     Example:
         >>> systematic(np.array([2.0, 0.0, 1.0]), 6, 0).tolist()
