@@ -6,41 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist.errors import InputError, NotPrivate
 from dphist.kernels.buckets.bisection import LATTICE, run_errors
-from dphist.mechanisms.hpartition import HPartition, PHPartition
+from dphist.mechanisms.hpartition import PHPartition
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.scores.bisections import error_range
-from dphist.testing import open_counts, run
+from dphist.testing import run
 from dphist.testing.gates import as_histogram
-
-PAPER = [21, 4, 4, 32, 30, 8]  # Fig. 3
-
-
-def test_figure_3():
-    """λ = 1 cuts in the paper's order, C₂ to C₅; λ = 3 stops at four parts."""
-    assert HPartition().cuts(PAPER, 1).tolist() == [0, 3, 5, 1, 4]
-    assert sorted(HPartition().cuts(PAPER, 3)) == [0, 1, 3, 5]
-
-
-def test_hpartition_is_an_offline_tool():
-    data = open_counts(PAPER, 1, seed=0)
-    with pytest.raises(NotPrivate, match="phpartition"):
-        HPartition().estimate(data)
-    data.split(1)  # the right is untouched
-
-
-@pytest.mark.parametrize("price", [0, -1, math.nan])
-def test_hpartition_wants_a_price(price):
-    with pytest.raises(InputError):
-        HPartition().cuts(PAPER, price)
-
-
-def test_hpartition_of_next_to_nothing():
-    assert HPartition().cuts([7], 1).tolist() == [0]
-    assert HPartition().cuts([7, 7, 7], 1).tolist() == [0]
 
 
 def test_a_table_is_read_row_by_row():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dphist.mechanisms.fourier import EFPA, FPA, SPA
     from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid
     from dphist.mechanisms.heap import Heap
-    from dphist.mechanisms.hpartition import HPartition, PHPartition
+    from dphist.mechanisms.hpartition import PHPartition
     from dphist.mechanisms.isotonic import Isotonic
     from dphist.mechanisms.marginals import Marginals
     from dphist.mechanisms.matrix import Matrix
@@ -59,7 +59,6 @@ __all__ = [
     "DPCube",
     "Entry",
     "Gaussian",
-    "HPartition",
     "Heap",
     "HierarchicalKD",
     "Isotonic",

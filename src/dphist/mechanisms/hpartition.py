@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dphist.errors import InputError, MechanismError, NotPrivate
+from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
-from dphist.kernels.buckets.bisection import LATTICE, best_bisections, run_errors
-from dphist.kernels.compile import only_read
 from dphist.mechanisms.options import checked
 from dphist.model.phrases import so_many
 from dphist.private.gate import PrivateCounts
@@ -79,51 +76,6 @@ class PHPartition:
         sizes = np.bincount(labels)
         errors = PieceNoise(shape, labels, np.full(starts.size, scale))
         return Estimate((totals / sizes)[labels].reshape(shape), errors, so_many(starts.size, "part"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class HPartition:
-    """The partition that `PHPartition` imitates, computed on the counts themselves: an offline tool.
-
-    It reads counts without noise, so a release refuses it. `cuts` greedily makes the one cut that lowers
-    Σ|x − mean| + price · parts most, as long as one does.
-
-    Example:
-        >>> from dphist.mechanisms import HPartition
-        >>> HPartition().__class__.__name__
-        'HPartition'
-    """
-
-    refused = "HPartition reads the true counts, so a release refuses it; use phpartition"
-
-    def estimate(self, data: PrivateCounts) -> Estimate:
-        """Refuse, before anything is asked of the data."""
-        raise NotPrivate(self.refused)
-
-    def cuts(self, counts: ArrayLike, price: float) -> IntArray:
-        """Where the parts of the greedy partition start, in the order they were cut. Not private."""
-        values = np.ascontiguousarray(counts, dtype=np.int64).reshape(-1)
-        if not price > 0:
-            raise InputError("price must be above zero, in records per part")
-        if values.size and (values.min() < 0 or int(values.max()) * values.size >= 2**49):
-            raise InputError("counts must not be negative and must sum to less than 2⁴⁹")
-        made, heap = [0], [_offer(values, 0, values.size)] if values.size > 1 else []
-        while heap:
-            gain, first, middle, last = heapq.heappop(heap)
-            if -gain <= price * 2**LATTICE:
-                break
-            made.append(middle)
-            for low, high in ((first, middle), (middle, last)):
-                if high - low > 1:
-                    heapq.heappush(heap, _offer(values, low, high))
-        return np.array(made, dtype=np.int64)
-
-
-def _offer(values: IntArray, first: int, last: int) -> tuple[int, int, int, int]:
-    """The best cut of a run, as (−gain, first, middle, last) so that a heap gives the largest gain."""
-    cut, error = best_bisections(values[first:last], np.array([0, last - first], dtype=np.int64))
-    whole = run_errors(values, only_read(np.array([first])), only_read(np.array([last])))
-    return int(error[0] - whole[0]), first, first + int(cut[0]), last
 
 
 def _cut(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError, QueryError
+from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.linear.waves import METHODS, WaveletNoise
 from dphist.kernels.threads import THREADS, together
@@ -19,7 +18,7 @@ from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands
 from dphist.mechanisms.options import checked
-from dphist.model.domain import Domain, Nominal
+from dphist.model.domain import Domain
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.queries.wavelet import (
@@ -131,49 +130,6 @@ def small(axis: Axis, power: int = 2) -> bool:
     Under Gaussian noise (``power`` 1) the variance of a coefficient grows with P(A), not with its square.
     """
     return isinstance(axis, PlainAxis) or axis.padded <= axis.sensitivity**power * axis.bound
-
-
-def haar_bound(size: int, epsilon: float, *, steps: int = 1) -> float:
-    """Bound the variance of any range of one ordered attribute: Eq. 4.
-
-    That is (2 + log₂ m) λ² with λ = steps · (1 + log₂ m) ÷ ε. The paper's neighbours replace a record, which
-    is two ``steps``.
-    """
-    levels = (size - 1).bit_length()
-    return (2 + levels) * (steps * (1 + levels) / epsilon) ** 2
-
-
-def nominal_bound(levels: int, epsilon: float, *, steps: int = 1) -> float:
-    """Bound the variance of any node of a hierarchy with this many levels: Eq. 6, 4 · 2 · (steps · h ÷ ε)²."""
-    return 8 * (steps * levels / epsilon) ** 2
-
-
-def cube_bound(axes: Sequence[Axis], epsilon: float, *, steps: int = 1) -> float:
-    """Bound the variance of any range-count answer: Eq. 7.
-
-    That is 2(steps ÷ ε)² · ∏ |A| over plain axes · ∏ P(A)² H(A) over the others.
-    """
-    return 2 * (steps / epsilon) ** 2 * prod(axis.sensitivity**2 * axis.bound for axis in axes)
-
-
-def node_totals(counts: FloatArray, domain: Domain, name: str) -> FloatArray:
-    """Roll an estimate up a hierarchy: the nominal axis gets an entry for every node.
-
-    Nodes come in the order of the attribute's ``hierarchy``. A node's total is the sum of its cells, so
-    parents are the sums of their children, and drilling down never contradicts what was seen above. For
-    intervals ask the release for the nodes by name.
-    """
-    axis = domain.axis(name)
-    attribute = domain.attributes[axis]
-    if not isinstance(attribute, Nominal):
-        raise QueryError(f"{name} has no hierarchy: it is ordered")
-    tree = attribute.hierarchy
-    cells = np.moveaxis(np.asarray(counts, dtype=np.float64).reshape(domain.shape), axis, -1)
-    totals = np.zeros((*cells.shape[:-1], tree.size))
-    totals[..., tree.leaves] = cells
-    for node in range(tree.size - 1, 0, -1):
-        totals[..., tree.parent[node]] += totals[..., node]
-    return np.ascontiguousarray(np.moveaxis(totals, -1, axis))
 
 
 def _shrink(coefficients: FloatArray, axes: Sequence[Axis], scale: float) -> None:

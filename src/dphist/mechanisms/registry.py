@@ -242,7 +242,7 @@ INGREDIENTS: dict[str, str] = {
 BUILDABLE: dict[str, str] = {**INGREDIENTS, **{name: entry.home for name, entry in MECHANISMS.items()}}
 
 # Classes that no name stands for, beside those of the registry.
-_OTHERS = ("smooth:Smooth", "blocks:Sort", "hpartition:HPartition")
+_OTHERS = ("smooth:Smooth", "blocks:Sort")
 
 # Every class a user may build, by its own name.
 CLASSES: dict[str, str] = {

@@ -21,7 +21,7 @@ FILES = [
 ]
 
 # Mechanisms that are made of others, and ingredients.
-_INGREDIENTS = ("ByPart", "Smooth", "Sort", "HPartition")
+_INGREDIENTS = ("ByPart", "Smooth", "Sort")
 
 
 @cache
