@@ -3,8 +3,8 @@
 import json
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,75 +22,30 @@ def whole():
 
 
 @pytest.mark.parametrize("name", quickly.COMMANDS)
-def test_the_table_knows_every_parameter_of_the_command(whole, name):
-    line = quickly.COMMANDS[name]
-    options: dict[str, set[str]] = {}
-    flags: dict[str, set[str]] = {}
-    words = []
-    for each in whole.commands[name].params:
-        if each.name == "help":
-            continue
-        if each.param_type_name == "argument":
-            words.append(each.name)
-        else:
-            (flags if each.is_flag else options)[each.name] = set(each.opts)
-    read: dict[str, set[str]] = {}
-    for spelled, (parameter, _) in line.values.items():
-        read.setdefault(parameter, set()).add(spelled)
-    assert read == options
-    assert {parameter: {spelled} for spelled, parameter in line.flags.items()} == flags
-    assert words == ["release", *([line.words] if line.words else [])]
-
-
-PLAIN = [
-    ["query", "a.parquet"],
-    ["query", "a.parquet", "age = 3", "age = 4", "--json"],
-    ["query", "--confidence", "0.9", "a.parquet", "age = 3", "--guaranteed", "--simultaneous"],
-    ["query", "a.parquet", "age = 3", "--bins", "spread"],
-    ["show", "a.parquet"],
-    ["show", "--json", "a.parquet"],
-    ["verify", "a.parquet", "--ledger", "b.db", "--json"],
-    ["verify", "--choice", "a.parquet", "--exact"],
-    ["report", "a.parquet", "-o", "there.html", "--title", "Ages and sexes"],
-    ["report", "a.parquet", "--output", "there.html"],
-]
-
-
-@pytest.mark.parametrize("arguments", PLAIN, ids=" ".join)
-def test_plain_lines_are_read_alike(whole, arguments):
-    given = quickly.read(quickly.COMMANDS[arguments[0]], arguments[1:])
-    command = whole.commands[arguments[0]]
-    context = command.make_context(arguments[0], arguments[1:])
-    theirs = {each.name: context.params[each.name] for each in command.params if each.name in context.params}
-    assert given is not None
-    assert {name: value for name, value in theirs.items() if name in given} == given
-    # What is not given has the same default on both ways.
-    left = {name: value for name, value in theirs.items() if name not in given}
-    assert {name: value or None for name, value in left.items()} == {
-        name: DEFAULTS[name] or None for name in left
+def test_a_plain_line_with_every_option_is_read_alike(whole, name):
+    """Whatever the command takes is known here, under the same names and as the same values; so are the defaults."""
+    command = whole.commands[name]
+    line, spelled = ["a.parquet"], dict[str, list[str]]()
+    for each in command.params:
+        if each.param_type_name == "option" and each.name != "help":
+            value = {"confidence": "0.9", "bins": "spread"}.get(each.name, "words of its own")
+            for opt in each.opts:
+                spelled.setdefault(each.name, []).append(opt)
+            line += [each.opts[0]] if each.is_flag else [each.opts[-1], value]
+    line += ["age = 3", "age = 4"] if name == "query" else []
+    run = quickly.runs(name)
+    assert quickly.read(run, line) == command.make_context(name, list(line)).params
+    plain = command.make_context(name, ["a.parquet"]).params
+    defaults = {each: parameter.default for each, parameter in signature(run).parameters.items()}
+    assert {key: value or None for key, value in plain.items()} == {
+        key: value or None for key, value in (defaults | {"release": Path("a.parquet")}).items()
     }
+    for spellings in spelled.values():
+        for each in spellings:
+            assert quickly.read(run, ["a.parquet", each, *["0.9"] * (each not in FLAGS)]) is not None
 
 
-DEFAULTS = {
-    "question": None, "confidence": 0.95, "guaranteed": False, "simultaneous": False, "as_json": False, "ledger": None,
-    "bins": "whole", "output": Path("report.html"), "title": None, "choice": False, "exact": False,
-}  # fmt: skip
-
-
-def test_the_defaults_are_those_of_what_is_run():
-    from inspect import Parameter, signature
-
-    from dphist.cli import reading, showing
-
-    run: list[Any] = [
-        reading.query_release,
-        showing.show_release,
-        reading.verify_release,
-        reading.write_report,
-    ]
-    for each in run:
-        for name, parameter in signature(each).parameters.items():
-            assert parameter.default == (Parameter.empty if name == "release" else DEFAULTS[name])
+FLAGS = ("--guaranteed", "--simultaneous", "--choice", "--exact", "--json")
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,9 @@ def _run() -> None:
     import threading
 
     from dphist.cli.ending import ended_by
-    from dphist.cli.quickly import plain_command
+    from dphist.cli.quickly import COMMANDS
 
-    quick = plain_command(sys.argv[1:]) is not None
+    quick = sys.argv[1:2] in [[name] for name in COMMANDS]
     if quick:
         # Threads of NumPy's linear algebra spin for 0.03 s of the processor from the moment it is loaded, waiting for
         # work that does not come; told so before it is, they sleep. As many do the same sums, so the bits are the same.
