@@ -7,7 +7,7 @@ import dphist
 from dphist.mechanisms import Laplace, Marginals
 from dphist.report import report_page
 from dphist.report.accuracy import accuracy, relative
-from dphist.report.dossier.assessment import assessment
+from dphist.report.dossier.folder import filled
 from dphist.report.dossier.known import Known
 
 DOMAIN = dphist.Domain(
@@ -75,7 +75,7 @@ def test_the_page_and_the_dossier_show_the_tables(pairs, tmp_path):
     assert '<th scope="row">2 of 4 attributes</th>' in table
     assert '"sort": ["1 of 4 attributes", "2 of 4 attributes", "all records"]' in page
     pairs.save(tmp_path / "people.parquet")
-    papers = assessment(Known(pairs, tmp_path / "people.parquet"))
+    papers = filled("assessment.md", Known(pairs, tmp_path / "people.parquet"))
     assert "| 2 of 4 attributes | 1 | ±" in papers
     assert "| 3 or more of 4 attributes | – | not measured: bounds only | – |" in papers
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from dphist.arguments import explained
 from dphist.errors import OutputError
+from dphist.extras import need
+from dphist.model.exact import shown
+from dphist.model.phrases import counted
 from dphist.release import load
 from dphist.release.atomic import atomic
-from dphist.report.dossier.assessment import assessment
-from dphist.report.dossier.catalogues import croissant, dcat
-from dphist.report.dossier.known import MARK, Known, plain
-from dphist.report.dossier.memo import memo
-from dphist.report.dossier.registry import registry_yaml
+from dphist.report.accuracy import accuracy, relative
+from dphist.report.dossier.known import MARK, Known, plain, to_fill
+from dphist.report.dossier.records import croissant, dcat, registry
 
 _FOR = {
     "registry_record.yaml": "OpenDP's registry of deployments",
@@ -26,6 +29,12 @@ _FOR = {
     "dcat.json": "open-data portals (DCAT 3)",
     "uncertain-cells.csv": "readers: cells whose noise exceeds their count, flagged and not suppressed",
 }
+
+_REGISTRY = """\
+# A record for OpenDP's registry of deployments, drafted from the release.
+# Fields that say TO FILL are the custodian's. Optional, from lists that the registry keeps:
+# deployment.basic.data_product_sector, deployment.deployment_model.data_source_type (Static or Dynamic).
+"""
 
 
 @explained
@@ -68,9 +77,10 @@ def write_dossier(
     file, place = Path(release), Path(folder)
     known = Known(load(file), file, ledger)
     texts = {
-        "registry_record.yaml": registry_yaml(known),
-        "self-assessment.md": assessment(known),
-        "budget-memo.md": memo(known),
+        # JSON's texts, numbers and mappings are YAML's.
+        "registry_record.yaml": _REGISTRY + _json(registry(known)),
+        "self-assessment.md": filled("assessment.md", known),
+        "budget-memo.md": filled("memo.md", known),
         "croissant.json": _json(croissant(known)),
         "dcat.json": _json(dcat(known)),
     }
@@ -120,6 +130,44 @@ def _readme(known: Known, texts: Mapping[str, str]) -> str:
         missing = texts[name].count(f"{MARK}:") if name in texts else 0
         lines.append(f"| `{name}` | {reader} | {missing} |")
     return "\n".join([*lines, "", f"Search for `{MARK}` to find what is the custodian's to say.", ""])
+
+
+def filled(name: str, known: Known) -> str:
+    """A paper in Markdown: the text of this folder that has this name, with what is known in its places."""
+    made = need("jinja2", "report").Environment(
+        trim_blocks=True, keep_trailing_newline=True, autoescape=False
+    )
+    made.filters.update(
+        plain=plain,
+        quoted=lambda text: plain(repr(text)),
+        marked=_marked,
+        to_fill=lambda what: _marked(to_fill(what)),
+        relative=relative,
+        amount=_amount,
+        so_many=counted,
+    )
+    text = files("dphist.report.dossier").joinpath(name).read_text(encoding="utf-8")
+    release = known.release
+    return str(
+        made.from_string(text).render(
+            known=known,
+            release=release,
+            unit=release.guarantee.unit,
+            receipt=release.receipt,
+            ledger=known.ledger,
+            accuracy=accuracy(release) if "accuracy" in text else (),
+        )
+    )
+
+
+def _marked(text: str) -> str:
+    return text.replace(f"{MARK}:", f"**{MARK}:**")
+
+
+def _amount(text: str) -> str:
+    """An exact fraction, or about how much where nobody could read it."""
+    value = Fraction(text)
+    return shown(value) if value.denominator <= 1_000 else f"≈ {float(value):.6g}"
 
 
 def _json(value: Any) -> str:

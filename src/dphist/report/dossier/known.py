@@ -6,23 +6,25 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dphist.errors import VerificationError
 from dphist.model.about import FACTS
-from dphist.model.phrases import counted, visible
+from dphist.model.exact import shown
+from dphist.model.phrases import counted, so_many, visible
 from dphist.release import Release
 from dphist.release.columns import number_names
 from dphist.release.file.readable import told_columns
 from dphist.release.maker import Maker
 from dphist.release.tables import in_tables, largest_tables, measured_rows
+from dphist.report.facts import Spend, budget_tree
+from dphist.report.wording import whole
 from dphist.version import __version__
 
 MARK = "TO FILL"
-# Where a form wants a day and nobody said one.
-NO_DAY = "1900-01-01"
 
 
 def to_fill(what: str) -> str:
@@ -33,20 +35,6 @@ def to_fill(what: str) -> str:
 def plain(text: str) -> str:
     """A name that anybody may have given, on one line of Markdown, letter by letter: no link, heading or column."""
     return re.sub(r"[\\`*_\[\]<>|#&!~]", r"\\\g<0>", visible(" ".join(text.split())))
-
-
-def variant(release: Release) -> tuple[str, dict[str, float]]:
-    """Which differential privacy was promised, as the literature calls it, and its parameters."""
-    budget = release.budget
-    if budget.pure:
-        return "Pure DP", {"epsilon": float(budget.amount)}
-    parameters = {"rho": float(budget.amount)}
-    if budget.epsilon is None or budget.delta is None:
-        return "Zero-concentrated DP", parameters
-    return "Zero-concentrated DP", parameters | {
-        "epsilon": float(budget.epsilon),
-        "delta": float(budget.delta),
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +90,42 @@ class Known:
         return self.release.maker
 
     @property
+    def variant(self) -> str:
+        """Which differential privacy was promised, as the literature calls it."""
+        return "Pure DP" if self.release.budget.pure else "Zero-concentrated DP"
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Its parameters, and those that it was bought for."""
+        budget = self.release.budget
+        if budget.pure:
+            return {"epsilon": float(budget.amount)}
+        said = {"rho": budget.amount, "epsilon": budget.epsilon, "delta": budget.delta}
+        return {name: float(value) for name, value in said.items() if value is not None}
+
+    @property
+    def asked(self) -> str:
+        """How much was asked of the records."""
+        return so_many(self.release.questions, "question")
+
+    @property
+    def spent(self) -> str:
+        """What that cost."""
+        budget = self.release.budget
+        return f"{shown(self.release.spent)} of {shown(budget.amount)} {budget.symbol}"
+
+    @property
+    def bought(self) -> tuple[Spend]:
+        """What each part of the budget bought."""
+        return (budget_tree(self.release),)
+
+    @property
+    def left(self) -> str:
+        """Which part of the budget is left."""
+        ledger = self.ledger or {}
+        return f"{100 * float(Fraction(ledger['remaining']) / Fraction(ledger['total'])):.3g} %"
+
+    @property
     def software(self) -> str:
         """What made these papers."""
         return f"dphist {__version__}"
@@ -131,7 +155,12 @@ class Known:
         )
         return ~((high - low) / 2 <= estimate)
 
-    @cached_property
+    @property
+    def whole(self) -> str:
+        """What the total is of."""
+        return whole(self.release.guarantee)
+
+    @property
     def total(self) -> str:
         """The released total with its interval."""
         return str(self.release.answer())
