@@ -18,7 +18,6 @@ rounded once, is a function of the noisy integer coefficients and nothing else. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -29,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.threads import THREADS, together
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, Calibration, HaarAxis, NominalAxis, PlainAxis
 from dphist.model.domain import Nominal
 from dphist.model.law import NoiseLaw
+from dphist.private.pricing import floats_in_place
 from dphist.private.questions import IntArray, Layout, PricedNoise, Scales, proven
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 _LARGEST = 3 * 2**61
 # Nobody counts more records than this in one cell, nor, whatever the cube, more than 2⁶² in all (the gate sees to it).
 _FULLEST_CELL, _FULLEST_CUBE = 2**34, 2**62
-# Cubes below this are not worth a second thread.
-_WORTH_THREADS = 1 << 16
 
 Region = tuple[Any, ...]
 
@@ -143,21 +140,14 @@ class Wavelet(_Transformed):
         return Scales(values, cast("NDArray[np.intp]", index))
 
     def perturb(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> IntArray:
-        """Add the noise of `scales` to `answer` in place, a slab at a time."""
-        axes = self.axes(layout)
-        coefficients = self.answer(counts, layout)
-        split = standard.slab_start(axes)
-        slabs = coefficients.reshape(-1, *standard.slots(axes[split:]))
-        regions = _regions(axes[split:])
-        for begin, end, weight in _batches(axes, split):
-            _add_noise(slabs[begin:end], regions, reference_scale(axes), weight, noise)
-        return coefficients
+        """Add the noise of `scales` to `answer` in place."""
+        return _add_noise(self.answer(counts, layout), self.axes(layout), noise)
 
 
 @proven
 @dataclass(frozen=True)
 class WaveletCells(_Transformed):
-    """The cells, rebuilt from noisy wavelet coefficients without holding those.
+    """The cells, rebuilt from noisy wavelet coefficients.
 
     The module's docstring has the proof. The draws are taken in the same order as `Wavelet` takes them, so
     with the same entropy both see the same noise.
@@ -176,136 +166,18 @@ class WaveletCells(_Transformed):
         return reference_scale(self.axes(layout))
 
     def perturb(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> NDArray[np.float64]:
-        """Draw coefficients of pure noise, transform them back, and add the counts in the last pass."""
-        return _Rebuild(self.axes(layout), noise).cells(counts).reshape(layout.shape)
-
-
-class _Rebuild:
-    """Rebuilds cells slab by slab: this thread draws noise while another one transforms the slab before.
-
-    Axes outside the slab are inverted afterwards, in place on an array that has a row for each coefficient of
-    that axis and only cells along the later ones. So beside the counts there is one array of the cube's size
-    (a few rows more if the first axis is transformed) and slabs.
-    """
-
-    def __init__(self, axes: Sequence[Axis], noise: PricedNoise) -> None:
-        self.axes, self.noise = axes, noise
-        self.sizes = tuple(axis.size for axis in axes)
-        self.split = standard.slab_start(axes)
-        slab = standard.slots(axes[self.split :])
-        self.most = standard.batch(slab) if self.split else 1
-        self.shape = (self.most, *slab)
-        self.regions = _regions(axes[self.split :])
-        self.scale = reference_scale(axes)
-        self.denominator = standard.denominator(axes)
-        self.threads = THREADS if prod(self.sizes) >= _WORTH_THREADS else 1
-        self.pool = ThreadPoolExecutor(1) if self.threads > 1 else None
-        self.scratch: list[IntArray] = []
-        self.running: list[Future[None] | None] = []
-        self.turn = 0
-        # Where each row of cells starts in a batch of slabs.
-        rows = np.arange(prod(self.shape[:-1]), dtype=np.int64).reshape(self.shape[:-1])
-        kept = rows[(slice(None), *standard.corner(axes[self.split : -1]))]
-        self.offsets: IntArray = kept.reshape(-1) * slab[-1]
-
-    def cells(self, counts: IntArray) -> NDArray[np.float64]:
-        """Give count + noise for every cell, flat."""
-        size, first = prod(self.sizes), self.axes[0]
-        # A transformed first axis is inverted where the result will stand; it needs its few extra rows for that.
-        inside = len(self.axes) == 1 or (self.split > 0 and not isinstance(first, PlainAxis))
-        out = np.empty((first.slots if inside else first.size, size // first.size), dtype=np.int64)
-        room = out if inside else None
-        target = out.reshape(-1)[:size]
-        try:
-            self._fill(0, Fraction(1), target, counts, room)
-            self._drain()
-        finally:
-            if self.pool is not None:
-                self.pool.shutdown()
-        # The answer is a view of the room it was made in, and rows beyond it still hold draws of pure noise, from
-        # which the noise of the cells could be computed and taken away again.
-        out.reshape(-1)[size:] = 0
-        return target.view(np.float64)
-
-    def _fill(
-        self, place: int, factor: Fraction, target: IntArray, counts: IntArray | None, room: IntArray | None
-    ) -> None:
-        """Write the cells of the axes from ``place`` on: with counts as floats, without them as numerators of noise."""
-        if place == self.split:
-            self._fill_slabs(1, factor, target, counts, room)
-            return
-        axis, step = self.axes[place], prod(self.sizes[place + 1 :])
-        plain, last = isinstance(axis, PlainAxis), place + 1 == self.split
-        rows = target if plain else np.empty((axis.slots, step), dtype=np.int64) if room is None else room
-        flat = rows.reshape(-1)
-        for begin, end, weight in _runs(axis, self.most if last else 1):
-            part = slice(begin * step, end * step)
-            given = counts[part] if plain and counts is not None else None
-            if last:
-                self._fill_slabs(end - begin, factor * weight, flat[part], given, None)
-            else:
-                self._fill(place + 1, factor * weight, flat[part], given, None)
-        if plain:
-            return
-        self._drain()
-        standard.across(rows, [axis], 0, lambda axis: axis.inverse, self.threads)
-
-        def store(begin: int, end: int) -> None:
-            given = None if counts is None else counts[begin:end]
-            self._store(flat[begin:end], np.zeros(1, dtype=np.int64), target[begin:end], given)
-
-        together(store, target.size, self.threads)
-
-    def _fill_slabs(
-        self, count: int, factor: Fraction, target: IntArray, counts: IntArray | None, room: IntArray | None
-    ) -> None:
-        turn, whole = (-1, room.reshape(self.shape)) if room is not None else self._scratch()
-        slabs = whole[:count]
-        slabs.fill(0)
-        _add_noise(slabs, self.regions, self.scale, factor, self.noise)
-        offsets = self.offsets[: count * self.offsets.size // self.most]
-
-        def finish() -> None:
-            standard.within(slabs, self.axes[self.split :], lambda axis: axis.inverse)
-            self._store(slabs.reshape(-1), offsets, target, counts)
-
-        if self.pool is None or turn < 0:
-            finish()
-        else:
-            self.running[turn] = self.pool.submit(finish)
-
-    def _scratch(self) -> tuple[int, IntArray]:
-        """Give slabs to draw into: two take turns, unless they are so large that memory matters more than time."""
-        if not self.scratch:
-            both = self.pool is not None and 16 * prod(self.shape) <= prod(self.sizes)
-            self.scratch = [np.empty(self.shape, dtype=np.int64) for _ in range(2 if both else 1)]
-            self.running = [None] * len(self.scratch)
-        turn = self.turn = (self.turn + 1) % len(self.scratch)
-        self._wait(turn)
-        return turn, self.scratch[turn]
-
-    def _wait(self, turn: int) -> None:
-        future, self.running[turn] = self.running[turn], None
-        if future is not None:
-            future.result()
-
-    def _drain(self) -> None:
-        for turn in range(len(self.running)):
-            self._wait(turn)
-
-    def _store(
-        self, numerators: IntArray, offsets: IntArray, target: IntArray, counts: IntArray | None
-    ) -> None:
-        length = target.size // offsets.size
-        if counts is None:
-            standard.copy_rows(numerators, offsets, length, target)
-            return
-        denominator = self.denominator
-        # min(x, c) moves by at most one when x does: a public ceiling keeps one step one step.
-        ceiling = _LARGEST // denominator
-        standard.add_numerators(
-            counts, numerators, offsets, length, denominator, ceiling, target.view(np.float64)
-        )
+        """Draw coefficients of pure noise, transform them back, and add the counts."""
+        axes = self.axes(layout)
+        drawn = _add_noise(np.zeros(standard.slots(axes), dtype=np.int64), axes, noise)
+        denominator = standard.denominator(axes)
+        # min(x, c) moves by at most one when x does: a public ceiling keeps one step one step. The answer is no view of
+        # what was drawn: what lies beyond the cells there would give their noise away.
+        cells = np.minimum(counts.reshape(layout.shape), _LARGEST // denominator)
+        cells *= denominator
+        cells += standard.inverse(drawn, axes)
+        rebuilt = floats_in_place(cells)
+        rebuilt /= denominator
+        return rebuilt
 
 
 def _runs(axis: Axis, most: int) -> Iterator[tuple[int, int, Fraction]]:
@@ -360,19 +232,18 @@ def _places(axis: Axis, which: int) -> slice | IntArray:
     return slice(int(slots[0]), int(slots[-1]) + 1) if run else slots
 
 
-def _add_noise(
-    slabs: IntArray,
-    regions: list[tuple[Fraction, Region]],
-    reference: Fraction,
-    factor: Fraction,
-    noise: PricedNoise,
-) -> None:
-    for inner, region in regions:
-        weight = factor * inner
-        scale, variance = reference * weight, reference * weight**2
-        where = (slice(None), *region)
-        part = slabs[where]
-        if isinstance(region[0], slice) and part.flags.c_contiguous:
-            noise.add(part, scale, variance, part)
-        else:
-            slabs[where] = noise.add(np.ascontiguousarray(part), scale, variance)
+def _add_noise(coefficients: IntArray, axes: Sequence[Axis], noise: PricedNoise) -> IntArray:
+    """Add to every coefficient noise of its own weight, in place, a slab at a time."""
+    split, reference = standard.slab_start(axes), reference_scale(axes)
+    slabs, regions = coefficients.reshape(-1, *standard.slots(axes[split:])), _regions(axes[split:])
+    for begin, end, factor in _batches(axes, split):
+        for inner, region in regions:
+            weight = factor * inner
+            scale, variance = reference * weight, reference * weight**2
+            where = (slice(begin, end), *region)
+            part = slabs[where]
+            if isinstance(region[0], slice) and part.flags.c_contiguous:
+                noise.add(part, scale, variance, part)
+            else:
+                slabs[where] = noise.add(np.ascontiguousarray(part), scale, variance)
+    return coefficients
