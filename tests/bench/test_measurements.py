@@ -20,21 +20,16 @@ from dphist_bench.measuring import Failure, Line
 
 # Options beside --quick, and words that must be printed.
 QUICK = {
-    "accuracy": ("--names bell settlements", ["1d cells", "2d marginals", "geometric mean"]),
+    "accuracy": ("", ["lines: cells", "planes: marginals", "geometric mean"]),
     "replicates": ("--sort line", ["ten largest", "sums: long"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "composition": ("", ["226", "above the total"]),
-    "doors": ("--only groups wide discovered", ["groups: quantiles", "wide: one-way tables", "worst"]),
-    "matrix": ("", ["of the plain three", "ranges of two", "geometric mean"]),
     "precision": ("", ["s1", "on one side only"]),
-    "mistakes": ("--only python", ["refused", "0 bare"]),
-    "widemodels": ("", ["independence", "ratio", "worst table"]),
 }
 SLOW = {"accuracy"}
 # Run quickly by a file of tests of its own.
 ELSEWHERE = {
     "coverage": "test_bench_coverage.py",
-    "constants": "test_constants_bench.py",
     "publicfuzz": "test_publicfuzz.py",
     "textfuzz": "test_textfuzz.py",
     "neighbours": "../attacks/test_neighbouring_tables.py",
@@ -60,12 +55,7 @@ def test_every_measurement_runs_quickly_and_is_kept(name, tmp_path, capsys):
 
 def test_the_list_is_whole():
     here = Path(measuring.__file__).parent / "measurements"
-    modules = {path.stem for path in here.glob("*/*.py")} - {
-        "__init__",
-        "spenders",
-        "mistakes_python",
-        "mistakes_command",
-    }
+    modules = {path.stem for path in here.glob("*/*.py")} - {"__init__", "spenders"}
     assert modules == {*QUICK, *ELSEWHERE}
     assert not {*QUICK} & {*ELSEWHERE}
     for name, file in ELSEWHERE.items():

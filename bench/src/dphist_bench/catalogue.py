@@ -75,13 +75,9 @@ ROOMS: dict[str, dict[str, str]] = {
         "judge": "accuracy, coverage, widths, CPU, memory, size and files met in one file, and --beside a baseline",
     },
     "accuracy": {
-        "accuracy": "auto beside the best peer chosen with hindsight: cells, prefixes, rectangles, marginals",
-        "matrix": "auto beside the best of our own candidates: attributes × records × ε × announced or not × questions",
-        "widemodels": "mixture beside independence and residual tables: error, records, coverage",
+        "accuracy": "auto beside the best published algorithm, chosen with hindsight, on lines and planes",
         "coverage": "how often intervals hold the truth and how wide they are, case by case",
-        "doors": "how often intervals hold wherever they are printed: means, quantiles, groups, wide tables, measures",
         "replicates": "intervals from 80 replicates in plain SQL: how often they hold, how wide beside our own",
-        "constants": "what every constant of adaptive trees is worth: the error with two thirds and 1.5 of it",
     },
     "trust": {
         "mutants": "bugs planted in the trusted code, one at a time: which of them the tests notice",
@@ -92,7 +88,6 @@ ROOMS: dict[str, dict[str, str]] = {
         "fairness": "which of a person's rows are kept: χ² over a million people on each engine, and bounding's CPU",
         "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
         "composition": "what totals in ε, (ε, δ) and ρ hold, and 10⁴ adaptive ways of spending beside an exact oracle",
-        "mistakes": "what newcomers get wrong, in Python and on the command line, and what happens",
     },
 }
 MEASUREMENTS: dict[str, str] = {name: words for room in ROOMS.values() for name, words in room.items()}

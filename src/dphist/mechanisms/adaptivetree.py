@@ -30,9 +30,9 @@ BoolArray = NDArray[np.bool_]
 class AdaptiveTreeConstants:
     """What trees on lines and hierarchies stand on.
 
-    The first version's were chosen on ten count vectors of 4,096 cells, later ones on the made-up vectors of
-    ``dphist_bench accuracy --only 1d``, all for prefixes (bench/results/auto.md). In brackets what ``dphist bench run
-    constants`` measured: by how many percent prefixes of nine made-up vectors get worse with 2/3 and with 3/2 of it.
+    The first version's were chosen on ten count vectors of 4,096 cells, later ones on made-up vectors, all
+    for prefixes (bench/results/auto.md). In brackets what ``constants`` measured (bench/results/once.md): by how many
+    percent prefixes of nine made-up vectors get worse with 2/3 and with 3/2 of it.
     """
 
     first_level: int = 7

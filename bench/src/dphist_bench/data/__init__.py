@@ -1,8 +1,6 @@
 """Counts to measure on: here synthetic ones of the kinds that the papers use, made fresh from a seed.
 
-    planes      weights of planes and cubes on which mechanisms part company
     drawn       lines, planes, cubes and people drawn by number from a grammar of shapes, so that nobody chose them
-    crosstabs   tables of two attributes, drawn by number
     coverage    what intervals are tried on
     people      records of people, for DPCube
     files       the papers' real files, for whoever has them
@@ -107,16 +105,6 @@ def bell(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
     """One smooth hump on a gentle slope: no flat piece anywhere."""
     place = np.arange(n) / n
     return sample(2.0 * np.exp(-(((place - 0.4) / 0.1) ** 2)) + np.exp(-5.0 * place), records, seed)
-
-
-def slope(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
-    """Fewer and fewer, evenly so: a straight line."""
-    return sample(1.0 - 0.9 * (np.arange(n) + 0.5) / n, records, seed)
-
-
-def wave(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
-    """Up and down gently, nowhere empty."""
-    return sample(1.0 + 0.6 * np.sin(9.0 * (np.arange(n) + 0.5) / n), records, seed)
 
 
 def level(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:

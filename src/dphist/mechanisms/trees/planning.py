@@ -31,8 +31,8 @@ BoolArray = NDArray[np.bool_]
 class PlannedConstants:
     """What planned trees of boxes stand on.
 
-    All were chosen on the seventeen made-up planes and cubes of ``dphist bench run accuracy --only 2d``. In brackets
-    what ``dphist bench run constants`` measured: by how many percent rectangles on nine planes get worse with 2/3 and
+    All were chosen on seventeen made-up planes and cubes. In brackets what ``constants`` measured
+    (bench/results/once.md): by how many percent rectangles on nine planes get worse with 2/3 and
     with 3/2 of the constant, ± a standard error.
     """
 
