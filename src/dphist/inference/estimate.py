@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,14 @@ class Interval:
     low: FloatArray
     high: FloatArray
     guessed: BoolArray | None = None
+
+
+class How(TypedDict, total=False):
+    """What is asked of intervals, as `Errors.interval` has it."""
+
+    estimated: FloatArray | None
+    guaranteed: bool
+    simultaneous: bool
 
 
 class Errors(Protocol):
@@ -128,6 +136,10 @@ class NoiseErrors:
             """Give the noise in every box of the workload."""
             ...
 
+    def spread_of_questions(self, workload: Workload) -> Spread:
+        """The same by question: where one has several boxes, their deviations are added."""
+        return self.spread(workload).combine(workload.query, len(workload))
+
     @property
     def theorem(self) -> bool:
         """Whether intervals may be called guaranteed."""
@@ -140,13 +152,8 @@ class NoiseErrors:
         return Words(EXACT if plain else self.short, self.method)
 
     def variance(self, workload: Workload) -> FloatArray:
-        """Give the variance of the noise in every question; where it has several boxes, their deviations are added."""
-        spread = self.spread(workload)
-        return (
-            spread.variance
-            if workload.query is None
-            else spread.combine(workload.query, len(workload)).variance
-        )
+        """Give the variance of the noise in every question."""
+        return self.spread_of_questions(workload).variance
 
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on unbiased counts where there are any."""
@@ -164,22 +171,14 @@ class NoiseErrors:
         return None
 
     def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
+        self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """Read the half-widths off the law of the noise."""
+        guaranteed, estimated = how.get("guaranteed", False), how.get("estimated")
         if guaranteed and not self.theorem:
             raise no_theorem()
-        spread = self.spread(workload)
-        if workload.query is not None:
-            spread = spread.combine(workload.query, len(workload))
-        share = shared_confidence(confidence, len(workload), simultaneous)
+        spread = self.spread_of_questions(workload)
+        share = shared_confidence(confidence, len(workload), how)
         stand = self.stand(workload, published if estimated is None else estimated)[0]
         return around(stand, reach_of(spread, share, guaranteed=guaranteed), published)
 
@@ -207,11 +206,9 @@ def no_theorem() -> QueryError:
     )
 
 
-def shared_confidence(confidence: float, questions: int, simultaneous: bool) -> float:
-    """What each interval must hold with, for all of them to hold together: by the union bound."""
-    if not simultaneous or questions < 2:
-        return confidence
-    return each_of(confidence, questions)
+def shared_confidence(confidence: float, questions: int, how: How) -> float:
+    """What each interval must hold with, for all of them to hold together where that is asked."""
+    return each_of(confidence, questions) if how.get("simultaneous") else confidence
 
 
 def each_of(confidence: float, intervals: int) -> float:
@@ -221,6 +218,8 @@ def each_of(confidence: float, intervals: int) -> float:
         >>> round(each_of(0.95, 5), 3)
         0.99
     """
+    if intervals < 2:
+        return confidence
     share = 1.0 - (1.0 - confidence) / intervals
     if share == 1.0 and confidence < 1.0:
         raise QueryError(

@@ -50,11 +50,13 @@ class Spread:
         largest = np.full(terms.shape, 0.0 if law.gaussian else float(law.scale))
         return Spread(terms * law.variance, largest, terms, law)
 
-    def combine(self, query: IntArray, queries: int) -> Spread:
-        """Give the spread of sums of these answers: answer i belongs to query ``query[i]``.
+    def combine(self, query: IntArray | None, queries: int) -> Spread:
+        """Give the spread of sums of these answers: answer i belongs to query ``query[i]``; None if each is one.
 
         Answers over disjoint cells may share draws, so standard deviations are added: never too narrow.
         """
+        if query is None:
+            return self
         deviation = np.zeros(queries)
         np.add.at(deviation, query, np.sqrt(self.variance))
         largest = np.zeros(queries)

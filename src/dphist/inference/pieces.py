@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from dphist.inference.estimate import (
     CALIBRATED,
     Errors,
     Estimate,
+    How,
     Interval,
     NoiseErrors,
     Words,
@@ -96,18 +97,11 @@ class PartErrors:
         return total
 
     def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
+        self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """Put the pieces' intervals together, around what they answer."""
-        share = shared_confidence(confidence, len(workload), simultaneous)
-        if guaranteed:
+        share = shared_confidence(confidence, len(workload), how)
+        if how.get("guaranteed"):
             return holding(self._sure(workload, share), published)
         middle, below, above, leans, squares = (np.zeros(len(workload)) for _ in range(5))
         for part, asked, inside in self.pieces.meetings(workload):
@@ -182,32 +176,21 @@ class PartNoise(NoiseErrors):
         return self.pieces.joined(known) if len(known) == len(centres) else None
 
     def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
+        self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """Read half-widths off the noise; add up what the pieces' tables allow of questions that were not measured.
 
         Tables that were measured in stages have no law that is a theorem: what is guaranteed of them is added up, too.
         """
-        share = shared_confidence(confidence, len(workload), simultaneous)
+        guaranteed = how.get("guaranteed", False)
+        share = shared_confidence(confidence, len(workload), how)
         fitted = self._fitted(workload) if guaranteed or not self._shrunk else None
         if guaranteed and fitted is not None and any(isinstance(law, StagedNoise) for law in self.laws):
             sure = holding(self._allowed(workload, share, True), published)
             return Interval(sure.low, sure.high, np.isnan(fitted) & ~np.isnan(sure.low))
-        found = super().interval(
-            workload,
-            published,
-            confidence,
-            estimated=estimated if fitted is None else fitted,
-            guaranteed=guaranteed,
-            simultaneous=simultaneous,
-        )
+        if fitted is not None:
+            how["estimated"] = fitted
+        found = super().interval(workload, published, confidence, **how)
         return or_bounds(found, workload, published, lambda rest: self._allowed(rest, share, guaranteed))
 
     @property

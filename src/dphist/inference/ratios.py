@@ -65,9 +65,7 @@ def stand_on(errors: Errors, workload: Workload, published: FloatArray) -> Noisy
     """What the intervals of some questions stand on: unbiased numbers where there are any, and their noise."""
     centre, lean = errors.stand(workload, published)
     if isinstance(errors, NoiseErrors):
-        spread = errors.spread(workload)
-        if workload.query is not None:
-            spread = spread.combine(workload.query, len(workload))
+        spread = errors.spread_of_questions(workload)
         # The lattice of steps is as good as a continuum: no need for the exact law of a sum of equal draws.
         return NoisyNumbers(centre, Spread(spread.variance, spread.largest))
     variance = errors.variance(workload) + lean**2

@@ -22,12 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import (
+    How,
     IndependentNoise,
     Interval,
     each_of,
@@ -66,22 +67,14 @@ class SelectedNoise(IndependentNoise):
     counts: FloatArray | None = None
 
     def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
+        self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """Single keys by the theorem; sums by adding up what each leans, or, guaranteed, the bounds of each."""
+        guaranteed = how.get("guaranteed", False)
         if guaranteed and not self.theorem:
             raise no_theorem()
-        share = shared_confidence(confidence, len(workload), simultaneous)
-        terms = self.spread(workload)
-        if workload.query is not None:
-            terms = terms.combine(workload.query, len(workload))
+        share = shared_confidence(confidence, len(workload), how)
+        terms = self.spread_of_questions(workload)
         held = np.asarray(terms.terms, dtype=np.int64)
         single, summed = held == 1, np.asarray(published, dtype=np.float64)
         width = half_widths(terms, share)

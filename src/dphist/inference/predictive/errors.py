@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import CALIBRATED, Interval, Words, shared_confidence
+from dphist.inference.estimate import CALIBRATED, How, Interval, Words, each_of, shared_confidence
 from dphist.inference.intervals import joint_deviations, normal_quantile
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.binarytree import BinaryTree
@@ -258,19 +258,12 @@ class PredictiveErrors:
         return published, self._law.ask(low, high, starts).mean - published
 
     def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
+        self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """Give or take the root of what is expected of the squared error, in whole counts."""
-        share = shared_confidence(confidence, len(workload), simultaneous)
+        share = shared_confidence(confidence, len(workload), how)
         boxes = by_question(workload)
-        if guaranteed:
+        if how.get("guaranteed"):
             return self._proven(boxes, published, share)
         deviation = np.sqrt(self.squares(*boxes, published))
         if share == confidence:
@@ -279,8 +272,7 @@ class PredictiveErrors:
         if len(workload.domain.shape) > 1:
             # Which of two stands is known only when both are, so that both may miss: each has its part of what may be.
             law, rest = (
-                shared_confidence(1.0 - (1.0 - confidence) * part, len(workload), True)
-                for part in (_OF_LAW, 1.0 - _OF_LAW)
+                each_of(1.0 - (1.0 - confidence) * part, len(workload)) for part in (_OF_LAW, 1.0 - _OF_LAW)
             )
         found = self._together(boxes, published, deviation, confidence, law)
         proof = self._proven(boxes, published, rest)
@@ -387,7 +379,7 @@ def proven(
     least, most = np.zeros(len(low)), np.zeros(len(low))
     for count in np.unique(boxes):
         here = np.flatnonzero(np.repeat(boxes == count, boxes))
-        share = shared_confidence(confidence, int(count), True)
+        share = each_of(confidence, int(count))
         least[here], most[here] = theorem.bounds(low[here], high[here], share)
     return np.add.reduceat(least, starts[:-1]), np.add.reduceat(most, starts[:-1])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import (
     CALIBRATED,
     EXACT,
+    How,
     Interval,
     NoiseErrors,
     around,
@@ -78,31 +79,16 @@ class ResidualNoise(NoiseErrors):
         return boxes if query is None else np.bincount(query, boxes, count).astype(np.float64)
 
     def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
+        self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """Read half-widths off the noise, in whole counts; bound what was not measured, widened to hold the guess."""
         kinds = bounded_kinds(self.residuals.shape, workload.low, workload.high)
         if any(self.residuals.covers(axes) for axes, _ in kinds):
-            found = super().interval(
-                workload,
-                published,
-                confidence,
-                estimated=estimated,
-                guaranteed=guaranteed,
-                simultaneous=simultaneous,
-            )
-            found = nearest_whole(found, published)
+            found = nearest_whole(super().interval(workload, published, confidence, **how), published)
         else:
             unknown = np.full(len(workload), np.nan)
             found = Interval(unknown, unknown)
-        share = shared_confidence(confidence, len(workload), simultaneous)
+        share, guaranteed = shared_confidence(confidence, len(workload), how), how.get("guaranteed", False)
         return or_bounds(
             found, workload, published, lambda rest: self.allowed(rest, share, guaranteed=guaranteed)
         )
@@ -160,9 +146,8 @@ class ResidualNoise(NoiseErrors):
         confidence: float,
     ) -> Interval:
         """The intervals of measured questions, about least squares itself."""
-        spread, stand = self.box_spread(low, high), self._fitted(low, high, query, count)
-        if query is not None:
-            spread = spread.combine(query, count)
+        spread = self.box_spread(low, high).combine(query, count)
+        stand = self._fitted(low, high, query, count)
         return nearest_whole(around(stand, reach_of(spread, confidence, guaranteed=guaranteed), stand), stand)
 
 
@@ -195,21 +180,12 @@ class StagedNoise(ResidualNoise):
         return self.stages
 
     def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
+        self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """As least squares has it; what is guaranteed, by every stage alone."""
-        if not guaranteed:
-            return super().interval(
-                workload, published, confidence, estimated=estimated, simultaneous=simultaneous
-            )
-        share = shared_confidence(confidence, len(workload), simultaneous)
+        if not how.get("guaranteed"):
+            return super().interval(workload, published, confidence, **how)
+        share = shared_confidence(confidence, len(workload), how)
         found = holding(self.allowed(workload, share, guaranteed=True), published)
         known = self._fitted(workload.low, workload.high, workload.query, len(workload))
         return Interval(found.low, found.high, np.isnan(known) & ~np.isnan(found.low))

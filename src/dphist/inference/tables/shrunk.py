@@ -24,11 +24,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphist.inference.estimate import CALIBRATED, Interval, Words
+from dphist.inference.estimate import CALIBRATED, How, Interval, Words
 from dphist.inference.intervals import Spread, normal_quantile
 from dphist.inference.predictive.errors import whole_counts
 from dphist.inference.predictive.law import size_classes_of
@@ -296,25 +297,11 @@ class TableNoise(ResidualNoise):
         return most
 
     def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
+        self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """Around what is published where shrinking left less to doubt than least squares; around that one elsewhere."""
-        exact = super().interval(
-            workload,
-            published,
-            confidence,
-            estimated=estimated,
-            guaranteed=guaranteed,
-            simultaneous=simultaneous,
-        )
-        if self.shrunk is None or self.counts is None or guaranteed or simultaneous:
+        exact = super().interval(workload, published, confidence, **how)
+        if self.shrunk is None or self.counts is None or how.get("guaranteed") or how.get("simultaneous"):
             return exact
         each = self.shrunk.squares(workload.low, workload.high)
         if workload.query is not None:

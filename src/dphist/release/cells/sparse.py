@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError, ReleaseError, TooLargeError, VerificationError
-from dphist.inference.estimate import shared_confidence
+from dphist.inference.estimate import each_of
 from dphist.inference.intervals import Spread, half_widths
 from dphist.kernels.special import log_factorial
 from dphist.model.domain import Domain
@@ -149,7 +149,7 @@ class SparseCells:
             sums, published, sizes = gathered[0], gathered[1].astype(np.int64), gathered[2]
         whole = Spread.of_terms(sizes.astype(np.int64), NoiseLaw("laplace", self.scale))
         # These bounds are a theorem already, so "guaranteed" changes nothing.
-        share = shared_confidence(confidence, len(workload), simultaneous)
+        share = each_of(confidence, len(workload)) if simultaneous else confidence
         low, high = self._interval(sums, published, sizes, half_widths(whole, share), share)
         return Answers(
             sums, low, np.maximum(high, low), confidence, spoken(PROVEN, confidence)[0], self._method
