@@ -182,7 +182,7 @@ def test_every_whole_number_says_how_large_it_may_be() -> None:
         for option, hint in _hints(cast(Any, cls)).items() if is_dataclass(cls) else ():
             # Of a union its parts; what says how large it may be is one part.
             parts = (hint,) if get_origin(hint) is Annotated else (hint, *get_args(hint))
-            assert int not in parts, f"{cls.__name__}.{option}: write Large, or Annotated[int, Most(…)]"
+            assert int not in parts, f"{cls.__name__}.{option}: write Large, or Annotated[int, Bounds(…)]"
 
 
 def test_tables_of_all_combinations_are_as_few_as_can_be_fitted() -> None:

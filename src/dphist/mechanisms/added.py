@@ -17,7 +17,7 @@ from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
 from dphist.inference.tables.shrinking import shrink_together
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel
 from dphist.mechanisms.mixture import Mixture
-from dphist.mechanisms.options import Large, checked
+from dphist.mechanisms.options import Large, Share, checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges, measure_residuals
 from dphist.mechanisms.wide.fit import publish_near
@@ -61,12 +61,10 @@ class Added:
 
     first: Mechanism = field(default_factory=Residuals)
     tables: tuple[Axes, ...] | None = None
-    share: Fraction = Fraction(1, 2)
+    share: Share = Fraction(1, 2)
     paid: Large | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise MechanismError("share must lie between 0 and 1")
         _tabular(self.first)
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:

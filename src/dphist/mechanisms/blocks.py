@@ -21,11 +21,10 @@ from dphist.inference.measured import MeasuredTree
 from dphist.inference.tables.published import TableEstimate, in_cells
 from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Share, checked
 from dphist.mechanisms.protocol import Mechanism, made_by
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
-from dphist.model.exact import exact
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 
@@ -48,12 +47,7 @@ class Sort:
         Fraction(13, 20)
     """
 
-    share: Fraction = Fraction(13, 20)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "share", exact(self.share, "share"))
-        if not 0 < self.share < 1:
-            raise MechanismError("sort: share must lie between 0 and 1")
+    share: Share = Fraction(13, 20)
 
 
 @checked
@@ -86,17 +80,6 @@ class Blocks:
     inner: Mechanism = Laplace()  # noqa: RUF009 -- a frozen value
     nonnegative: bool = False
     """Whether to raise negative estimates to zero: never worse for a cell, but it pushes long sums up."""
-
-    def __post_init__(self) -> None:
-        order: object = self.order
-        if order == "sort":  # as the text form writes a sort with nothing changed
-            object.__setattr__(self, "order", Sort())
-        elif not isinstance(order, Sort | None):
-            raise MechanismError("blocks: order must be a sort, such as Sort()")
-        if not isinstance(self.group, Smooth | None):
-            raise MechanismError("blocks: group must be a smoothing, such as Smooth('absolute')")
-        if not isinstance(self.inner, Mechanism):
-            raise MechanismError("blocks: inner must be a mechanism")
 
     def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Find the structure, estimate on it, spread back."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.linear.boxes import Cuts, LeafNoise
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
 from dphist.kernels.paint import paint_boxes
 from dphist.kernels.trees import kdtree
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
 
@@ -90,24 +89,12 @@ class DPCube:
         (4, 2)
     """
 
-    cells_share: Fraction = Fraction(3, 4)
+    cells_share: Share = Fraction(3, 4)
     """What phase one spends on the cells: seeing the boxes matters more than counting them once more."""
-    threshold: float | Literal["auto"] = "auto"
+    threshold: Annotated[float, Bounds(0)] | Literal["auto"] = "auto"
     """The variance above which a box is split: "auto", or ξ₀ in squared counts."""
     estimator: Literal["weighted", "least-squares", "uniform", "nonnegative"] = "weighted"
     """How cells and leaves become one estimate."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.cells_share < 1:
-            raise MechanismError("dpcube: cells_share must lie strictly between 0 and 1")
-        if isinstance(self.threshold, str) and self.threshold != "auto":
-            raise MechanismError('dpcube: threshold must be "auto" or a variance of 0 or more')
-        if not isinstance(self.threshold, str) and not 0 <= float(self.threshold) < float("inf"):
-            raise MechanismError('dpcube: threshold must be "auto" or a variance of 0 or more')
-        if self.estimator not in ("weighted", "least-squares", "uniform", "nonnegative"):
-            raise MechanismError(
-                "dpcube: estimator must be 'weighted', 'least-squares', 'uniform' or 'nonnegative'"
-            )
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Noise the cells, grow the tree, count the leaves, combine."""

@@ -14,7 +14,7 @@ from dphist.errors import MechanismError, NotPrivate
 from dphist.extras import missing, need
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.linear.waves import WaveNoise
-from dphist.mechanisms.options import Large, checked
+from dphist.mechanisms.options import Count, Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.queries.fourier import Frequencies
@@ -51,16 +51,13 @@ class FPA:
         (8,)
     """
 
-    keep: Large | tuple[Large, ...] = 8
+    keep: Count | tuple[Count, ...] = 8
     basis: Literal["fourier", "cosine"] = "fourier"
     joint: bool = True
 
     def __post_init__(self) -> None:
-        each = self.keep if isinstance(self.keep, tuple) else (self.keep,)
-        if not each or any(isinstance(k, bool) or not isinstance(k, int) or k < 1 for k in each):
+        if self.keep == ():
             raise MechanismError("keep must be a whole number from 1, or one for each axis")
-        if self.basis not in ("fourier", "cosine"):
-            raise MechanismError("basis must be 'fourier' or 'cosine'")
         _check_transforms(self.basis)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
@@ -105,17 +102,11 @@ class EFPA:
         (8,)
     """
 
-    share: Fraction = Fraction(1, 2)
+    share: Share = Fraction(1, 2)
     basis: Literal["fourier", "cosine", "either"] = "fourier"
     joint: bool = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise MechanismError(
-                "share must lie strictly between 0 and 1: the part of ε that picks frequencies"
-            )
-        if self.basis not in ("fourier", "cosine", "either"):
-            raise MechanismError("basis must be 'fourier', 'cosine' or 'either'")
         _check_transforms(self.basis)
 
     def estimate(self, data: PrivateCounts) -> Estimate:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.mechanisms.options import Large, checked
+from dphist.mechanisms.options import Bounds, Count, Share, checked
 from dphist.mechanisms.trees.counting import coordinate, count, extent, reconciled
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.private.gate import PrivateCounts
@@ -53,15 +53,12 @@ class UniformGrid:
         (4, 2)
     """
 
-    total_share: Fraction = Fraction(1, 50)
+    total_share: Share = Fraction(1, 50)
     """What counting all records spends."""
-    constant: float = 10.0
+    constant: Annotated[float, Bounds(0, between=True)] = 10.0
     """How much evenness inside boxes to expect: larger means coarser."""
     nonnegative: bool = True
     """Whether to project negative totals away; intervals are computed before."""
-
-    def __post_init__(self) -> None:
-        _check("uniformgrid", self.total_share, self.constant)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Count everything, then the boxes."""
@@ -94,23 +91,16 @@ class AdaptiveGrid:
         (4, 2)
     """
 
-    total_share: Fraction = Fraction(1, 50)
+    total_share: Share = Fraction(1, 50)
     """What counting all records spends."""
-    first_share: Fraction = Fraction(1, 2)
+    first_share: Share = Fraction(1, 2)
     """What of the rest counts the coarse grid."""
-    constant: float = 10.0
+    constant: Annotated[float, Bounds(0, between=True)] = 10.0
     """How much evenness inside boxes to expect: larger means coarser. The second level takes half of it."""
-    least: Large = 10
+    least: Count = 10
     """The coarse grid has at least this many boxes an axis."""
     nonnegative: bool = True
     """Whether to project negative totals away; intervals are computed before."""
-
-    def __post_init__(self) -> None:
-        _check("adaptivegrid", self.total_share, self.constant)
-        if not 0 < self.first_share < 1:
-            raise MechanismError("adaptivegrid: first_share must lie strictly between 0 and 1")
-        if self.least < 1:
-            raise MechanismError("adaptivegrid: least must be 1 or more")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Count everything, then coarse boxes, then fine ones."""
@@ -153,10 +143,3 @@ def lay_grid(front: Front, fine: FloatArray) -> Front:
         low[:, axis] = front.low[owner, axis] + place * length // m
         high[:, axis] = front.low[owner, axis] + (place + 1) * length // m
     return front.into(label, low, high, owner, front.level)
-
-
-def _check(name: str, total_share: Fraction, constant: float) -> None:
-    if not 0 < total_share < 1:
-        raise MechanismError(f"{name}: total_share must lie strictly between 0 and 1")
-    if not 0 < constant < float("inf"):
-        raise MechanismError(f"{name}: constant must be above zero")

@@ -8,9 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Share, checked
 from dphist.model.phrases import so_many
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity, Totals
@@ -49,13 +48,7 @@ class PHPartition:
         (8,)
     """
 
-    share: Fraction = Fraction(1, 2)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise MechanismError(
-                "share must lie strictly between 0 and 1: the part of ε that measures totals"
-            )
+    share: Share = Fraction(1, 2)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Cut depth by depth, keep a number of cuts, measure the parts."""

@@ -60,10 +60,6 @@ class Matrix:
     nonnegative: bool = True
 
     def __post_init__(self) -> None:
-        if self.workload not in (None, "cells", "prefixes", "all_ranges"):
-            raise MechanismError("matrix: workload must be 'cells', 'prefixes' or 'all_ranges'")
-        if self.strategy not in ("hierarchy", "optimised"):
-            raise MechanismError("matrix: strategy must be 'hierarchy' or 'optimised'")
         # Said before anything is paid.
         if self.strategy == "optimised" and (told := missing("scipy", "matrix")):
             raise MechanismError(told)

@@ -12,13 +12,12 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes
 from dphist.inference.tables.synthesis import LaterModel
-from dphist.mechanisms.options import Large, Most, checked
+from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
 from dphist.mechanisms.wide.chosen import ChosenPairs, Strength
 from dphist.mechanisms.wide.fit import fit_together
@@ -50,13 +49,9 @@ class Course:
         Fraction(0, 1)
     """
 
-    count: Fraction
-    look: Fraction = Fraction(0)
+    count: Share
+    look: Annotated[Fraction, Bounds(0, 1)] = Fraction(0)
     way: Literal["together", "apart"] = "together"
-
-    def __post_init__(self) -> None:
-        if not (0 < self.count < 1 and 0 <= self.look < 1):
-            raise MechanismError("course: shares must lie between 0 and 1")
 
 
 @checked
@@ -99,15 +94,11 @@ class Mixture:
     """
 
     tables: tuple[Axes, ...] | None = None
-    ways: Annotated[int, Most(16)] = 2
-    classes: Annotated[int, Most(1000)] = 120
-    steps: Annotated[int, Most(10_000)] = 700
-    long: Large = 512
+    ways: Annotated[int, Bounds(1, 16)] = 2
+    classes: Annotated[int, Bounds(1, 1000)] = 120
+    steps: Annotated[int, Bounds(1, 10_000)] = 700
+    long: Annotated[int, Bounds(0)] = 512
     course: Course | None = field(default=None, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.ways < 1 or self.classes < 1 or self.steps < 1 or self.long < 0:
-            raise MechanismError("ways, classes and steps must be at least 1, long at least 0")
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
         """Whether tables are published rather than a cube."""

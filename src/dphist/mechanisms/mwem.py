@@ -9,10 +9,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, PieceNoise
 from dphist.kernels.summed_area import add_box_sums, running_sums
-from dphist.mechanisms.options import Most, checked
+from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.scores.disagreements import Disagreements
@@ -51,15 +50,9 @@ class MWEM:
     """
 
     # More would never end, and be paid for all the same.
-    rounds: Annotated[int, Most(1000)] = 10
-    passes: Annotated[int, Most(1000)] = 10
-    total: Fraction = Fraction(1, 20)
-
-    def __post_init__(self) -> None:
-        if self.rounds < 1 or self.passes < 1:
-            raise MechanismError("rounds and passes must be at least 1")
-        if not 0 < self.total < 1:
-            raise MechanismError("total must lie strictly between 0 and 1: the part of ε that counts records")
+    rounds: Annotated[int, Bounds(1, 1000)] = 10
+    passes: Annotated[int, Bounds(1, 1000)] = 10
+    total: Share = Fraction(1, 20)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Measure the total, then choose and measure a range a round."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, NoisyCells
 from dphist.kernels.medians import part_middles
 from dphist.kernels.segmentation import LARGEST_SUM, segment
-from dphist.mechanisms.options import Large, checked
+from dphist.mechanisms.options import Bounds, Count, checked
 from dphist.model.exact import Number, positive
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts
@@ -57,27 +57,14 @@ class NoiseFirst:
 
     statistic: Literal["mean", "median"] = "mean"
     """What a bucket publishes for its cells, and whose loss shapes the buckets."""
-    bins: Large | None = None
+    bins: Count | None = None
     """A number of buckets (Algorithms 1 and 5), or None to find it together with them (Algorithm 2)."""
-    price: Literal["log", "paper"] | Fraction = "log"
+    price: Literal["log", "paper"] | Annotated[Fraction, Bounds(0)] = "log"
     """A bucket's price when ``bins`` is None: "log", "paper", or a number of noise variances (medians: scales)."""
     keep: bool = False
     """Keep the noisy counts in buckets too uneven to gain from averaging (Equations 22 and 23)."""
     cut: bool = True
     """Raise levels below zero to zero; no count is negative."""
-
-    def __post_init__(self) -> None:
-        if self.statistic not in ("mean", "median"):
-            raise MechanismError("noisefirst: statistic must be 'mean' or 'median'")
-        if self.bins is not None and self.bins < 1:
-            raise MechanismError("noisefirst: bins must be at least 1, or None to find the number")
-        if isinstance(self.price, str):
-            if self.price not in ("log", "paper"):
-                raise MechanismError(
-                    "noisefirst: price must be 'log', 'paper' or a number of noise variances"
-                )
-        elif self.price < 0:
-            raise MechanismError("noisefirst: price must not be negative")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once and merge what came back."""

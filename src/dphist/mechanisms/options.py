@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache, wraps
 from inspect import signature
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dphist.errors import EpsilonError, MechanismError
@@ -27,29 +27,47 @@ from dphist.model.exact import exact
 Class = TypeVar("Class", bound=type)
 
 
+_LARGEST = 2**62
+
+
 @dataclass(frozen=True)
-class Most:
-    """The largest number that an option takes: every whole number of a mechanism says one.
+class Bounds:
+    """The least and the largest number that an option takes, themselves included unless it lies ``between`` them.
 
-    A release's file may come from anybody, and a replay takes as many steps as it says.
-
-    Args:
-        largest: The bound, itself included.
+    Every whole number of a mechanism says one: a release's file may come from anybody, and a replay takes as many
+    steps as it says.
 
     Example:
         >>> from dphist.mechanisms import MWEM
         >>> MWEM(rounds=10**12)
         Traceback (most recent call last):
             ...
-        dphist.errors.MechanismError: mwem: rounds must be a whole number of at most 1,000
+        dphist.errors.MechanismError: mwem: rounds must be a whole number from 1 to 1,000
     """
 
-    largest: int
+    least: int = -_LARGEST
+    most: int = _LARGEST
+    between: bool = False
+
+    def hold(self, value: Any) -> bool:
+        """Whether an option takes a number."""
+        return bool(self.least < value < self.most if self.between else self.least <= value <= self.most)
+
+    def __str__(self) -> str:
+        if self.between and self.most < _LARGEST:
+            return f" between {self.least} and {self.most}"
+        if self.most < _LARGEST:
+            return f" from {self.least:,} to {self.most:,}"
+        if self.least == -_LARGEST:
+            return ""
+        return f" {'above' if self.between else 'of at least'} {self.least}"
 
 
-_LARGEST = 2**62
-Large = Annotated[int, Most(_LARGEST)]
+Large = Annotated[int, Bounds()]
 """A place, or a number of records, cells or tables: however large, nothing takes longer for it."""
+Count = Annotated[int, Bounds(1)]
+Share = Annotated[Fraction, Bounds(0, 1, between=True)]
+"""A part of the budget that leaves another."""
 
 
 class _Misfit(Exception):  # noqa: N818 -- never leaves this module
@@ -74,7 +92,7 @@ def checked(cls: Class) -> Class:
         >>> Tree(fanout="many")
         Traceback (most recent call last):
             ...
-        dphist.errors.MechanismError: tree: fanout must be a whole number of at most 1,048,576, 'hb' or 'auto'
+        dphist.errors.MechanismError: tree: fanout must be a whole number from 2 to 1,048,576, 'hb' or 'auto'
     """
     changed: Any = cls
     build: Callable[..., None] = changed.__init__
@@ -150,7 +168,10 @@ def _read(value: Any, hint: Any) -> Any:
         return value
     kind = get_origin(hint)
     if kind is Annotated:
-        return _read_bounded(value, *get_args(hint))
+        read = _read(value, get_args(hint)[0])
+        if not all(each.hold(read) for each in hint.__metadata__ if isinstance(each, Bounds)):
+            raise _Misfit
+        return read
     if kind in (Union, types.UnionType):
         return _read_one_of(value, get_args(hint))
     if kind is Literal:
@@ -173,13 +194,6 @@ def _read(value: Any, hint: Any) -> Any:
     if not isinstance(value, hint) or isinstance(value, type):
         raise _Misfit
     return value
-
-
-def _read_bounded(value: Any, hint: Any, *said: Any) -> Any:
-    read = _read(value, hint)
-    if any(isinstance(bound, Most) and abs(read) > bound.largest for bound in said):
-        raise _Misfit
-    return read
 
 
 def _read_one_of(value: Any, hints: tuple[Any, ...]) -> Any:
@@ -227,31 +241,23 @@ def _by_name(text: str) -> Any:
 
 
 def _fraction(value: Any) -> Fraction:
-    if isinstance(value, Fraction):
-        # What is too large overflows on the way, with the budget spent.
-        _finite(value)
-        return value
     try:
-        read = exact(value, "option")
+        read = value if isinstance(value, Fraction) else exact(value, "option")
     except EpsilonError:
         raise _Misfit from None
-    _finite(read)
+    # What is too large overflows on the way, with the budget spent.
+    if abs(read) > _LARGEST:
+        raise _Misfit
     return read
 
 
 def _float(value: Any) -> float:
-    if type(value) is float:
-        # Its square must be a number too.
-        if not abs(value) <= _LARGEST:
-            raise _Misfit
-        return value
-    return _finite(_fraction(value))
-
-
-def _finite(value: Fraction) -> float:
-    if abs(value) > _LARGEST:
+    if type(value) is not float:
+        return float(_fraction(value))
+    # Its square must be a number too.
+    if not abs(value) <= _LARGEST:
         raise _Misfit
-    return float(value)
+    return value
 
 
 def _int(value: Any) -> int:
@@ -259,17 +265,11 @@ def _int(value: Any) -> int:
         return value
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise _Misfit
-    # The fraction is exact, so nothing is rounded on the way; long integers need none.
-    read = int(value) if isinstance(value, Integral) else _whole(_fraction(value))
-    if abs(read) > _LARGEST:
+    # The fraction is exact, so nothing is rounded on the way.
+    read = _fraction(value)
+    if read.denominator != 1:
         raise _Misfit
-    return read
-
-
-def _whole(value: Fraction) -> int:
-    if value.denominator != 1:
-        raise _Misfit
-    return value.numerator
+    return read.numerator
 
 
 def _bool(value: Any) -> bool:
@@ -299,8 +299,7 @@ def _takes(hint: Any) -> str:
     kind = get_origin(hint)
     if kind is Annotated:
         hint, *said = get_args(hint)
-        most = min((bound.largest for bound in said if isinstance(bound, Most)), default=_LARGEST)
-        return _takes(hint) + (f" of at most {most:,}" if most < _LARGEST else "")
+        return _takes(hint) + "".join(str(each) for each in said if isinstance(each, Bounds))
     if kind in (Union, types.UnionType, Literal):
         listed = [
             word

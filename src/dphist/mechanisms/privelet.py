@@ -76,8 +76,6 @@ class Privelet:
         if self.plain != "auto":
             names = (self.plain,) if isinstance(self.plain, str) else tuple(self.plain)
             object.__setattr__(self, "plain", names)
-        if self.calibration not in ("tight", "paper"):
-            raise MechanismError('calibration must be "tight" or "paper"')
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for the coefficients once and rebuild the cells."""

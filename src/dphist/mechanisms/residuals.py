@@ -18,7 +18,7 @@ from dphist.inference.tables.fitting import agreeing
 from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes, Measured, TableResiduals, subsets
 from dphist.inference.tables.shrinking import shrink_downward
-from dphist.mechanisms.options import Most, checked
+from dphist.mechanisms.options import Bounds, checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
 from dphist.mechanisms.wide.ranges import plan_axes
 from dphist.model.domain import Domain, Nominal
@@ -78,14 +78,10 @@ class Residuals:
     """
 
     tables: tuple[Axes, ...] | None = None
-    ways: Annotated[int, Most(16)] = 2
+    ways: Annotated[int, Bounds(1, 16)] = 2
     ranges: tuple[int, ...] | None = None
     shrink: bool = False
     by_cells: bool = False
-
-    def __post_init__(self) -> None:
-        if self.ways < 1:
-            raise MechanismError("ways must be at least 1")
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
         """Whether tables are published rather than a cube: of a small domain the cube is nicer to have."""

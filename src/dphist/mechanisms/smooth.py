@@ -21,8 +21,7 @@ from dphist.kernels.buckets.cheapest import (
 from dphist.kernels.buckets.deviations import LARGEST_SUM, power_deviations, rank
 from dphist.kernels.buckets.lengthwise import lengthwise_grouping
 from dphist.kernels.compile import only_read
-from dphist.mechanisms.options import checked
-from dphist.model.exact import exact
+from dphist.mechanisms.options import Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.segments import AbsoluteDeviation
@@ -59,22 +58,13 @@ class Smooth:
     metric: Literal["absolute", "squared"]
     _: KW_ONLY
     sizes: Literal["all", "powers", "tree"] = "all"
-    share: Fraction = Fraction(1, 4)
+    share: Share = Fraction(1, 4)
     centre: Literal["mean", "median"] = "mean"
     """What absolute deviations are taken about; about the median half the noise is enough."""
 
     def __post_init__(self) -> None:
-        if self.metric not in ("absolute", "squared"):
-            raise MechanismError("smooth: metric must be 'absolute' or 'squared'")
-        if self.sizes not in ("all", "powers", "tree"):
-            raise MechanismError("smooth: sizes must be 'all', 'powers' or 'tree'")
-        if self.centre not in ("mean", "median"):
-            raise MechanismError("smooth: centre must be 'mean' or 'median'")
         if self.metric == "squared" and self.centre != "mean":
             raise MechanismError("smooth: squared deviations are about the mean")
-        object.__setattr__(self, "share", exact(self.share, "share"))
-        if not 0 < self.share < 1:
-            raise MechanismError("smooth: share must lie between 0 and 1")
 
     def buckets(
         self, right: PrivateCounts, scales: tuple[Fraction, ...], lengths: tuple[int, ...]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.mechanisms.options import Large, checked
+from dphist.mechanisms.options import Count, checked
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.sparse import Above, probability
 
@@ -43,12 +43,7 @@ class SparseLaplace:
         (8,)
     """
 
-    threshold: Large | None = None
-
-    def __post_init__(self) -> None:
-        given = self.threshold
-        if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
-            raise MechanismError("threshold must be an integer of at least 1")
+    threshold: Count | None = None
 
     def level(self, scale: Fraction, cells: int) -> int:
         """The threshold at a noise ``scale`` on a domain of ``cells`` cells.

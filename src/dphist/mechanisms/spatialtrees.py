@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.mechanisms.options import Most, checked
+from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.mechanisms.trees.counting import coordinate, count, cut, extent, halve, reconciled
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.mechanisms.trees.shares import geometric_shares
@@ -21,7 +21,7 @@ from dphist.private.scores.medians import Medians
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 # 64 levels reach the cells of every domain: more would tell nothing apart, and each takes a share of the budget.
-Height = Annotated[int, Most(64)]
+Height = Annotated[int, Bounds(0, 64)]
 
 _METHOD = (
     "variance of the tree's least squares, given the tree; not covered: that blocks stopped on the same noise, "
@@ -31,11 +31,6 @@ _METHOD = (
 
 def _levels_to_cells(shape: tuple[int, ...]) -> int:
     return max((n - 1).bit_length() for n in shape)
-
-
-def _check_height(name: str, height: int | str) -> None:
-    if not isinstance(height, str) and height < 0:
-        raise MechanismError(f'{name}: height must be "auto" or a whole number from 0 to 64')
 
 
 @checked
@@ -65,9 +60,6 @@ class QuadTree:
     """A box with a noisy count below this many noise scales is not split; 0 or less stops nothing that counts."""
     nonnegative: bool = True
     """Whether to project negative totals away; intervals are computed before."""
-
-    def __post_init__(self) -> None:
-        _check_height("quadtree", self.height)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Count every level and reconcile them."""
@@ -111,19 +103,12 @@ class KDHybrid:
     """How many levels of boxes below the root; "auto" is enough to reach the cells."""
     switch: Height | Literal["auto"] = "auto"
     """How many of them cut at medians; "auto" is half of the levels that halving would need, at most 2."""
-    median_share: Fraction = Fraction(1, 10)
+    median_share: Share = Fraction(1, 10)
     """What choosing the medians spends (the authors take 3/10, which measures worse here)."""
     stop: float = 1.0
     """A box with a noisy count below this many noise scales is not split."""
     nonnegative: bool = True
     """Whether to project negative totals away; intervals are computed before."""
-
-    def __post_init__(self) -> None:
-        _check_height("kdhybrid", self.height)
-        if self.switch != "auto" and (not isinstance(self.switch, int) or self.switch < 0):
-            raise MechanismError('kdhybrid: switch must be "auto" or 0 or more')
-        if not 0 < self.median_share < 1:
-            raise MechanismError("kdhybrid: median_share must lie strictly between 0 and 1")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, counting as it grows."""
@@ -173,15 +158,10 @@ class HierarchicalKD:
 
     height: Height | Literal["auto"] = "auto"
     """How many cuts from the root to a leaf; "auto" is the logarithm of the number of cells, at most 10."""
-    median_share: Fraction = Fraction(1, 2)
+    median_share: Share = Fraction(1, 2)
     """What a level spends on its medians."""
     nonnegative: bool = True
     """Whether to project negative totals away; intervals are computed before."""
-
-    def __post_init__(self) -> None:
-        _check_height("hierarchicalkd", self.height)
-        if not 0 < self.median_share < 1:
-            raise MechanismError("hierarchicalkd: median_share must lie strictly between 0 and 1")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Cut and count, level by level."""

@@ -10,10 +10,9 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError
 from dphist.inference.estimate import Errors, Estimate, PieceNoise
 from dphist.inference.trees import RunNoise, TreeNoise
-from dphist.mechanisms.options import Large, checked
+from dphist.mechanisms.options import Count, Share, checked
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -60,29 +59,17 @@ class StructureFirst:
 
     statistic: Literal["mean", "median"] = "median"
     """Whose loss places the boundaries, and what a bin publishes for its cells."""
-    bins: Large | None = None
+    bins: Count | None = None
     """How many bins; None takes a tenth of the number of cells."""
-    ceiling: Large | None = None
+    ceiling: Count | None = None
     """F, above which counts look alike to the squared loss; None buys a noisy total and multiplies the mean."""
-    split: Fraction | None = Fraction(1, 10)
+    split: Share | None = Fraction(1, 10)
     """The share of the structure; None minimises a bound on the expected loss, from public numbers alone."""
     inside: Literal["adaptive", "flat", "two-level", "tree"] = "adaptive"
     """What is measured in a bin: its mean or median ("flat", Algorithms 3 and 6); its total and its cells, reconciled
     ("two-level"), and averaged where the cells differ no more than their noise ("adaptive"); a binary tree."""
     even: bool = True
     """Make every structure equally likely before the data speak."""
-
-    def __post_init__(self) -> None:
-        if self.statistic not in ("mean", "median"):
-            raise MechanismError("structurefirst: statistic must be 'mean' or 'median'")
-        if self.bins is not None and self.bins < 1:
-            raise MechanismError("structurefirst: bins must be at least 1")
-        if self.ceiling is not None and self.ceiling < 1:
-            raise MechanismError("structurefirst: ceiling must be a whole number of at least 1")
-        if self.split is not None and not 0 < self.split < 1:
-            raise MechanismError("structurefirst: split must lie strictly between 0 and 1")
-        if self.inside not in ("adaptive", "flat", "two-level", "tree"):
-            raise MechanismError("structurefirst: inside must be 'adaptive', 'flat', 'two-level' or 'tree'")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose the bins, then measure them."""

@@ -14,7 +14,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
-from dphist.mechanisms.options import Most, checked
+from dphist.mechanisms.options import Bounds, checked
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.mechanisms.trees.shares import (
     Kind,
@@ -62,7 +62,7 @@ class Tree:
         (8,)
     """
 
-    fanout: Annotated[int, Most(_WIDEST)] | Literal["hb", "auto"] = 16
+    fanout: Annotated[int, Bounds(2, _WIDEST)] | Literal["hb", "auto"] = 16
     """Children of a block; "hb" chooses by the number of cells, "auto" searches the best block lengths."""
     budgets: Literal["optimal", "uniform"] = "optimal"
     """Shares of the levels: best for the workload, or the same for all."""
@@ -72,18 +72,6 @@ class Tree:
     """Whether to project negative totals away; intervals are computed before."""
     workload: Kind | None = None
     """What the shares are best for; None takes the hint that came with the data, or all ranges."""
-
-    def __post_init__(self) -> None:
-        if isinstance(self.fanout, int) and (
-            isinstance(self.fanout, bool) or not 2 <= self.fanout <= _WIDEST
-        ):
-            raise MechanismError(f"tree: fanout must be 2 to {_WIDEST:,}, 'hb' or 'auto'")
-        if isinstance(self.fanout, str) and self.fanout not in ("hb", "auto"):
-            raise MechanismError("tree: fanout must be 2 or more, 'hb' or 'auto'")
-        if self.budgets not in ("optimal", "uniform"):
-            raise MechanismError("tree: budgets must be 'optimal' or 'uniform'")
-        if self.workload not in (None, "cells", "prefixes", "all_ranges"):
-            raise MechanismError("tree: workload must be 'cells', 'prefixes' or 'all_ranges'")
 
     def plan(
         self, shape: tuple[int, ...], hint: Workload | None = None, power: int = 2

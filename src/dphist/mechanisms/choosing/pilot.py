@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.mechanisms.choosing.pointmasses import find_point_masses, tall_from
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
 from dphist.private.queries.tables import TableTotals
@@ -75,7 +75,7 @@ class PilotQuery:
         (True, None, Fraction(128, 127))
     """
 
-    total: Fraction = TOTAL
+    total: Share = TOTAL
     blocks: Fraction = BLOCKS
     spread: Fraction = Fraction(0)
     heap: Fraction = Fraction(0)
