@@ -2,34 +2,47 @@
 
 Names follow "Engineering methods for differentially private histograms" (Kellaris, Papadopoulos and Papadias):
 S₁, S̃ and S₂ smooth by absolute deviations, the same with power-of-two buckets, and squared ones; O orders first;
-MM and PMM measure a strategy for all ranges and for prefixes; H is a tree.
+MM and PMM measure a strategy for all ranges and for prefixes; H is a tree. `registry` says of each what it is for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
+from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.blocks import Blocks, Sort
 from dphist.mechanisms.matrix import Matrix
+from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
 
+Sizes = Literal["all", "powers", "tree"]
 Centre = Literal["mean", "median"]
 
-
-def s1(centre: Centre = "mean") -> Blocks:
-    """S₁: smooth by absolute deviations, all buckets."""
-    return Blocks(group=Smooth("absolute", centre=centre))
+_RANGES, _PREFIXES = Matrix(workload="all_ranges"), Matrix(workload="prefixes")
 
 
-def s_approx(centre: Centre = "mean") -> Blocks:
-    """S̃: smooth by absolute deviations, buckets of power-of-two length."""
-    return Blocks(group=Smooth("absolute", sizes="powers", centre=centre))
+def _absolute(sizes: Sizes = "all", inner: Mechanism = Laplace()) -> Callable[..., Blocks]:  # noqa: B008 -- frozen
+    """Smooth by absolute deviations, about means or medians, and measure the groups."""
+
+    def preset(centre: Centre = "mean") -> Blocks:
+        return Blocks(group=Smooth("absolute", sizes=sizes, centre=centre), inner=inner)
+
+    return preset
 
 
-def s2() -> Blocks:
-    """S₂: smooth by squared deviations of a noisy copy."""
-    return Blocks(group=Smooth("squared"))
+def _squared(sizes: Sizes = "all", inner: Mechanism = Laplace()) -> Callable[[], Blocks]:  # noqa: B008 -- frozen
+    """Smooth by squared deviations of a noisy copy, and measure the groups."""
+    return lambda: Blocks(group=Smooth("squared", sizes=sizes), inner=inner)
+
+
+s1, s_approx, s2 = _absolute(), _absolute("powers"), _squared()
+s1_mm, s_approx_mm, s2_mm = _absolute(inner=_RANGES), _absolute("powers", _RANGES), _squared(inner=_RANGES)
+s1_pmm, s_approx_pmm = _absolute(inner=_PREFIXES), _absolute("powers", _PREFIXES)
+s2_pmm = _squared(inner=_PREFIXES)
+s1_h, s2_h = _absolute("tree", Tree()), _squared("tree", Tree())
+dawa = _absolute("powers", Matrix())
 
 
 def o_s1() -> Blocks:
@@ -47,51 +60,14 @@ def o_s2() -> Blocks:
     return Blocks(order=Sort(), group=Smooth("squared"))
 
 
-def s1_mm(centre: Centre = "mean") -> Blocks:
-    """S₁ + MM: groups by absolute deviations, then a strategy for all ranges."""
-    return Blocks(group=Smooth("absolute", centre=centre), inner=Matrix(workload="all_ranges"))
-
-
-def s_approx_mm(centre: Centre = "mean") -> Blocks:
-    """S̃ + MM: power-of-two groups, then a strategy for all ranges."""
-    return Blocks(
-        group=Smooth("absolute", sizes="powers", centre=centre), inner=Matrix(workload="all_ranges")
-    )
-
-
-def s2_mm() -> Blocks:
-    """S₂ + MM: groups by squared deviations, then a strategy for all ranges."""
-    return Blocks(group=Smooth("squared"), inner=Matrix(workload="all_ranges"))
-
-
-def s1_pmm(centre: Centre = "mean") -> Blocks:
-    """S₁ + PMM: groups by absolute deviations, then a strategy for prefixes."""
-    return Blocks(group=Smooth("absolute", centre=centre), inner=Matrix(workload="prefixes"))
-
-
-def s_approx_pmm(centre: Centre = "mean") -> Blocks:
-    """S̃ + PMM: power-of-two groups, then a strategy for prefixes."""
-    return Blocks(group=Smooth("absolute", sizes="powers", centre=centre), inner=Matrix(workload="prefixes"))
-
-
-def s2_pmm() -> Blocks:
-    """S₂ + PMM: groups by squared deviations, then a strategy for prefixes."""
-    return Blocks(group=Smooth("squared"), inner=Matrix(workload="prefixes"))
+def ahp() -> Blocks:
+    """AHP (Zhang et al.): order by a noisy copy, group it by squared deviations, measure the groups anew."""
+    return Blocks(order=Sort(), group=Smooth("squared"), nonnegative=True)
 
 
 def h() -> Tree:
     """H: a tree of fan-out 16, shares best for all ranges, weighted least squares."""
     return Tree()
-
-
-def s1_h(centre: Centre = "mean") -> Blocks:
-    """S₁ + H: smooth whole subtrees by absolute deviations, then a tree that stops there."""
-    return Blocks(group=Smooth("absolute", sizes="tree", centre=centre), inner=Tree())
-
-
-def s2_h() -> Blocks:
-    """S₂ + H: smooth whole subtrees by squared deviations, then a tree that stops there."""
-    return Blocks(group=Smooth("squared", sizes="tree"), inner=Tree())
 
 
 def boost() -> Tree:
@@ -107,13 +83,3 @@ def hb() -> Tree:
 def greedyh() -> Tree:
     """GreedyH (the second half of DAWA): a binary tree whose levels are weighted for the workload."""
     return Tree(fanout=2)
-
-
-def dawa(centre: Centre = "mean") -> Blocks:
-    """DAWA (Li, Hay, Miklau and Wang): power-of-two groups, then a strategy for the workload. Corrected noise."""
-    return Blocks(group=Smooth("absolute", sizes="powers", centre=centre), inner=Matrix())
-
-
-def ahp() -> Blocks:
-    """AHP (Zhang et al.): order by a noisy copy, group it by squared deviations, measure the groups anew."""
-    return Blocks(order=Sort(), group=Smooth("squared"), nonnegative=True)
