@@ -26,14 +26,7 @@ _FEW = 3_000
 
 
 def coverings(shape: Sequence[int], wanted: Sequence[Axes]) -> Iterator[tuple[Axes, ...]]:
-    """Give some ways to hold all wanted tables in fewer, larger ones.
-
-    Args:
-        shape: How many values each attribute has.
-        wanted: The tables that must be held.
-
-    Yields:
-        Blocks, each ascending; none twice, and none if there is nothing to gain.
+    """Give some ways to hold all wanted tables in fewer, larger ones; none where there is nothing to gain.
 
     Example:
         >>> [len(blocks) for blocks in coverings((2,) * 15, list(combinations(range(15), 2)))]
@@ -54,18 +47,6 @@ def covering(shape: Sequence[int], wanted: Sequence[Axes], most: int) -> tuple[A
 
     A block starts with the largest table that is left, and takes the attribute that brings most others with it for its
     size, again and again.
-
-    Args:
-        shape: How many values each attribute has.
-        wanted: The tables that must be held.
-        most: Cells of a block.
-
-    Returns:
-        The blocks.
-
-    Example:
-        >>> covering((2, 2, 2, 9), [(0, 1), (0, 2), (1, 2), (2, 3)], 8)
-        ((2, 3), (0, 1, 2))
     """
     order = max((len(axes) for axes in wanted), default=0)
     left = dict.fromkeys(sorted(wanted, key=lambda axes: (-math.prod(shape[a] for a in axes), axes)))

@@ -31,14 +31,10 @@ from dphist.private.records import PrivateRecords
 def publish_tables(
     data: PrivateRecords,
 ) -> tuple[str, PilotQuery | None, Residuals | Mixture, TableEstimate]:
-    """Use a right up by the way that is expected to be off by least; say which, and by how much.
+    """Use a right up by the way that is expected to be off by least.
 
-    Args:
-        data: The right.
-
-    Returns:
-        The reason; the look that the choice was made after and who was chosen, which together ask the same again; and
-        the tables.
+    Gives the reason, the look that the choice was made after and who was chosen, which together ask the same again, and
+    the tables.
     """
     plain_tables = Residuals()
     ranges = asked_ranges(data, None)
@@ -71,21 +67,7 @@ def publish_tables(
 
 
 def residual_error(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> float:
-    """The root mean squared error that cells of announced tables would have if residuals are measured, all cells alike.
-
-    Args:
-        law: Of the whole budget.
-        shape: How many values each attribute has.
-        tables: What was announced.
-
-    Returns:
-        The error, over all cells alike.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> round(residual_error(NoiseLaw("gaussian", Fraction(1)), (4, 4), [(0, 1)]), 2)
-        1.0
-    """
+    """The root mean squared error of cells of announced tables, all cells alike, if residuals are measured."""
     every = [tuple(sorted(axis for axis in axes if shape[axis] > 1)) for axes in tables]
     variances, _ = planned_variances(law, shape, wanted_tables(shape, every), every, by_cells=True)
     cells = np.array([math.prod(shape[axis] for axis in axes) for axes in every], dtype=np.float64)
@@ -95,19 +77,7 @@ def residual_error(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) 
 def beside_cube(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> tuple[float, float]:
     """The errors that cells of announced tables would have, measured by themselves and read off a cube's best tables.
 
-    Args:
-        law: Of the whole budget.
-        shape: How many values each attribute has.
-        tables: What was announced.
-
-    Returns:
-        Both errors, over all cells alike: in 38 cases and more the first was never the larger one (`docs/wide-tables`).
-
-    Example:
-        >>> from fractions import Fraction
-        >>> pairs = list(combinations(range(13), 2))
-        >>> [round(error, 1) for error in beside_cube(NoiseLaw("laplace", Fraction(1)), (4,) * 13, pairs)]
-        [61.6, 90.0]
+    In 38 cases and more the first was never the larger one (`docs/wide-tables`).
     """
     from dphist.mechanisms.choosing.asked import asked_tables
     from dphist.mechanisms.choosing.forecast import Forecaster

@@ -125,22 +125,16 @@ def seen_from(
 
 @dataclass(frozen=True)
 class ChosenPairs:
-    """Measure single columns, look whether pairs are worth it, and measure those that a model gets most wrong.
-
-    Args:
-        asked: The tables to publish.
-        pairs: The pairs that may be measured.
-        classes: Hidden classes of the model, at most.
-        steps: Of its fit, at most.
-        kinds: Kinds of tables that do not count alike: what a pair is away from the model counts by its weight.
-        long: Columns of at least this many values are held against others alone in the fit.
-    """
+    """Measure single columns, look whether pairs are worth it, and measure those that a model gets most wrong."""
 
     asked: Sequence[Axes]
+    """The tables to publish."""
     pairs: Sequence[Axes]
+    """The pairs that may be measured."""
     classes: int
     steps: int
     kinds: Kinds = ()
+    """What a pair is away from the model counts by its weight among these."""
     long: int = 0
 
     def estimate(self, data: PrivateRecords, strength: Strength) -> TableEstimate:
@@ -324,20 +318,10 @@ def merge_values(counts: FloatArray, least: float, *, ordered: bool) -> IntArray
     Cells of pairs are the thinner, the finer the values; a value that is too rare to be seen in any pair is measured
     together with its neighbours (of ordered attributes) or with the other rare ones.
 
-    Args:
-        counts: Records of each value, from what was released.
-        least: What a group should hold.
-        ordered: Whether neighbours belong together.
-
-    Returns:
-        The group of each value, numbered from zero without gaps.
-
     Example:
         >>> import numpy as np
         >>> merge_values(np.array([50.0, 1.0, 2.0, 3.0, 60.0]), 5.0, ordered=True).tolist()
         [0, 1, 1, 1, 2]
-        >>> merge_values(np.array([50.0, 1.0, 60.0, 3.0]), 5.0, ordered=False).tolist()
-        [0, 1, 2, 1]
     """
     groups = np.zeros(counts.size, dtype=np.int64)
     if not ordered:
@@ -361,20 +345,7 @@ def merge_values(counts: FloatArray, least: float, *, ordered: bool) -> IntArray
 
 
 def shares_within(counts: FloatArray, groups: IntArray) -> FloatArray:
-    """Give each value's part of its group; equal parts where a group holds nothing.
-
-    Args:
-        counts: Records of each value, none below zero.
-        groups: The group of each value.
-
-    Returns:
-        Parts that sum to one in every group.
-
-    Example:
-        >>> import numpy as np
-        >>> shares_within(np.array([1.0, 3.0, 0.0]), np.array([0, 0, 1])).tolist()
-        [0.25, 0.75, 1.0]
-    """
+    """Give each value's part of its group; equal parts where a group holds nothing."""
     held, sizes = np.bincount(groups, counts), np.bincount(groups)
     within = np.divide(counts, held[groups], out=1.0 / sizes[groups], where=held[groups] > 0.0)
     return np.asarray(within, dtype=np.float64)

@@ -33,18 +33,7 @@ _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
 def fit_together(
     residuals: TableResiduals, asked: Sequence[Axes], classes: int, steps: int, long: int
 ) -> PublishedModel:
-    """Fit a model to all that was measured, and make tables that lie between both.
-
-    Args:
-        residuals: What was measured.
-        asked: The tables to publish; those that are not covered are the model's guess.
-        classes: Hidden classes of the model, at most.
-        steps: Of its fit, at most.
-        long: Columns of at least this many values are held against others alone.
-
-    Returns:
-        The model, with the tables.
-    """
+    """Fit a model to all that was measured, and make the tables that were asked for between both."""
     total = max(1.0, float(residuals.table(())))
     every = [*asked, *((axis,) for axis in range(len(residuals.shape)))]
     inside = {residuals.kept(inner) for axes in every for inner in subsets(axes)} - {()}
@@ -117,17 +106,7 @@ def publish_near(
 ) -> TableEstimate:
     """Settle the announced tables, and those of single attributes, so that all agree.
 
-    Args:
-        shape: How many values each attribute has.
-        asked: The announced tables.
-        total: The number of records.
-        near: What was made of measured tables.
-        model: What says something of all others.
-        errors: Of what was measured.
-        note: How it came about.
-
-    Returns:
-        The tables, with their errors and the model.
+    ``near`` has what was made of measured tables; the model says something of all others.
     """
     fitted = settled_near(shape, asked, total, near, model)
     return TableEstimate(fitted.tables, errors, note, fitted)

@@ -66,13 +66,6 @@ class ResidualPlan:
 def wanted_tables(shape: Sequence[int], tables: Sequence[Sequence[int]]) -> tuple[Axes, ...]:
     """The tables that need measuring: none inside another, without attributes of one value.
 
-    Args:
-        shape: How many values each attribute has.
-        tables: What was announced.
-
-    Returns:
-        The largest of them, ascending.
-
     Example:
         >>> wanted_tables((3, 2, 1), [(0,), (0, 1), (1, 2)])
         ((0, 1),)
@@ -90,17 +83,9 @@ def plan_residuals(
     *,
     by_cells: bool = False,
 ) -> ResidualPlan:
-    """The best residuals to measure under ρ.
+    """The best residuals to measure under ρ for tables that will be asked for.
 
-    Args:
-        shape: How many values each attribute has.
-        wanted: The tables that will be asked for.
-        trees: Axes that are asked by contrasts.
-        kinds: Kinds of tables that do not count alike.
-        by_cells: Whether every cell counts alike, not every table; where there are no kinds.
-
-    Returns:
-        Residuals and their shares.
+    ``trees`` has the axes that are asked by contrasts; where kinds do not count alike ``by_cells`` says nothing.
 
     Example:
         >>> plan = plan_residuals((2, 2), [(0, 1)])
@@ -136,23 +121,7 @@ def plan_totals(
     *,
     by_cells: bool = False,
 ) -> ResidualPlan:
-    """The best tables to measure under ε; larger ones may stand for several that are wanted.
-
-    Args:
-        shape: How many values each attribute has.
-        wanted: The tables that will be asked for.
-        trees: Axes that are asked by contrasts.
-        kinds: Kinds of tables that do not count alike.
-        by_cells: Whether every cell counts alike, not every table; where there are no kinds.
-
-    Returns:
-        Tables, their shares, and the axes asked by difference.
-
-    Example:
-        >>> plan = plan_totals((5, 4), [(0, 1)])
-        >>> (0, 1) in plan.tables, float(sum(plan.shares)) <= 1
-        (True, True)
-    """
+    """The best tables to measure under ε; larger ones may stand for several that are wanted."""
     named = tuple((weight, tuple(tables)) for weight, tables in kinds)
     return _totals(tuple(shape), tuple(wanted), tuple((trees or {}).items()), named, by_cells=by_cells)
 
@@ -250,19 +219,7 @@ class _Asked:
 
 
 def pair_weights(kinds: Kinds, pairs: Sequence[Axes]) -> FloatArray:
-    """How much each pair counts by the kinds of tables that hold it; together one. None at all where no kind holds any.
-
-    Args:
-        kinds: Kinds of tables that do not count alike.
-        pairs: The pairs.
-
-    Returns:
-        The weights, all alike where there are no kinds.
-
-    Example:
-        >>> pair_weights([(3.0, [(0, 1)]), (1.0, [(0, 1), (1, 2)])], [(0, 1), (0, 2), (1, 2)]).tolist()
-        [0.875, 0.0, 0.125]
-    """
+    """How much each pair counts by the kinds of tables that hold it; together one, all alike without kinds."""
     held = np.zeros(len(pairs))
     for weight, tables in kinds:
         inside = [sum(set(pair) <= set(axes) for axes in tables) for pair in pairs]
@@ -279,25 +236,9 @@ def planned_variances(
     *,
     by_cells: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """The variance of a cell of some tables if all wanted ones were measured by the best plan; and its lower part.
+    """The variance of a cell of some tables if all wanted ones were measured by the best plan.
 
-    Args:
-        law: Of the whole budget.
-        shape: How many values each attribute has.
-        wanted: The tables, none inside another.
-        tables: Tables inside them.
-        kinds: Kinds of tables that do not count alike.
-        by_cells: Whether every cell counts alike in the plan, not every table.
-
-    Returns:
-        A variance for each, and what of it comes from smaller residuals.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> law = NoiseLaw("gaussian", Fraction(1))
-        >>> whole, low = planned_variances(law, (2, 2), [(0, 1)], [(0, 1)])
-        >>> whole.round(2).tolist(), low.round(2).tolist()
-        ([1.0], [0.75])
+    Beside it what of that comes from smaller residuals.
     """
     precision: dict[Axes, float] = {}
     if law.gaussian:

@@ -32,36 +32,19 @@ _GAINS = 0.9
 
 @dataclass(frozen=True, eq=False)
 class AxisPlan:
-    """How an axis is asked by contrasts, and what its intervals pick up then.
-
-    Args:
-        weights: The share of every depth.
-        noise: What contrasts of each depth have as noise, and their tree.
-        squares: The mean of what intervals pick up of it.
-        shares: The mean square of the part of the axis that intervals are.
-    """
+    """How an axis is asked by contrasts, and what its intervals pick up then."""
 
     weights: tuple[Fraction, ...]
+    """The share of every depth."""
     noise: AxisNoise
     squares: float
+    """The mean of what intervals pick up of the noise."""
     shares: float
+    """The mean square of the part of the axis that intervals are."""
 
 
 def plan_axis(attribute: Ordinal | Nominal, *, gaussian: bool) -> AxisPlan:
-    """Share an axis's budget among the depths of its tree.
-
-    Args:
-        attribute: Ordered, or with a hierarchy.
-        gaussian: Whether the noise is Gaussian.
-
-    Returns:
-        The plan.
-
-    Example:
-        >>> plan = plan_axis(Ordinal("x", range(64)), gaussian=True)
-        >>> len(plan.weights), sum(plan.weights) <= 1
-        (6, True)
-    """
+    """Share an axis's budget among the depths of its tree."""
     tree = contrasts_of(attribute)
     low, high = _asked(attribute)
     reach = np.array(tree.reach, dtype=np.float64)
@@ -84,19 +67,6 @@ def plan_axes(domain: Domain, ranges: Sequence[int], *, gaussian: bool) -> dict[
     """Plan every axis whose ranges will be asked, and keep the plans that are better than cells added up.
 
     Laplace noise pays for every depth, so under ε only attributes of many hundreds of values gain by a tree.
-
-    Args:
-        domain: Whose axes.
-        ranges: Those whose ranges or groups will be asked.
-        gaussian: Whether the noise is Gaussian.
-
-    Returns:
-        Plans of the axes that gain.
-
-    Example:
-        >>> domain = Domain([Ordinal("x", range(100)), Ordinal("y", range(4))])
-        >>> list(plan_axes(domain, (0, 1), gaussian=True)), list(plan_axes(domain, (0, 1), gaussian=False))
-        ([0], [])
     """
     found = {}
     for axis in sorted(set(ranges)):

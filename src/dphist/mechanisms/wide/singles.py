@@ -34,14 +34,7 @@ _TOTAL = 0.25
 
 @dataclass(frozen=True)
 class SinglePlan:
-    """What to ask of single columns: tables by their axes, shares, and which columns are asked by difference.
-
-    Args:
-        shape: How many values each attribute has.
-        tables: The axes of each answer: none for the total, else one.
-        shares: Of each.
-        differences: Of each, its axis if it is asked by difference.
-    """
+    """What to ask of single columns: no axes stand for the total, and which columns are asked by difference."""
 
     shape: tuple[int, ...]
     tables: tuple[Axes, ...]
@@ -76,22 +69,7 @@ class SinglePlan:
 
 
 def plan_singles(law: NoiseLaw, shape: Sequence[int]) -> SinglePlan:
-    """What to ask of single columns for the least total variation.
-
-    Args:
-        law: Of the whole budget.
-        shape: How many values each attribute has.
-
-    Returns:
-        The plan; its shares are together at most one.
-
-    Example:
-        >>> plan = plan_singles(NoiseLaw("gaussian", Fraction(1)), (8, 8))
-        >>> plan.tables, plan.shares
-        (((0,), (1,)), (Fraction(2048, 4097), Fraction(2048, 4097)))
-        >>> plan_singles(NoiseLaw("gaussian", Fraction(1)), (2, 8)).differences
-        ((), (0,), ())
-    """
+    """What to ask of single columns for the least total variation; shares are together at most one."""
     twos = sum(size == 2 for size in shape)
     errors: dict[Axes, float] = {(): _TOTAL * twos} if twos else {}
     for axis, size in enumerate(shape):
