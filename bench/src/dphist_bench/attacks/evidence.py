@@ -60,11 +60,6 @@ class Runs:
             self.covered,
         )
 
-    @property
-    def both(self) -> tuple[list[float], list[float]]:
-        """The losses, and the part of them that is due to Laplace noise."""
-        return self.losses, self.drawn
-
     def extend(self, more: Runs) -> None:
         """Add runs."""
         self.shapes += more.shapes
@@ -91,13 +86,9 @@ class Evidence:
         self.one.extend(one)
         self.other.extend(other)
 
-    def largest_loss(self, louder: float = 1.0) -> float:
-        """Give the largest loss of a run by formula, over both sides; partitions are not in it.
-
-        ``louder`` says by how much the noise is too small, for mutants: Laplace losses grow by that factor.
-        """
-        losses, drawn = (np.array(a + b) for a, b in zip(self.one.both, self.other.both, strict=True))
-        return float(np.abs(losses + (louder - 1) * drawn).max(initial=0.0))
+    def largest_loss(self) -> float:
+        """Give the largest loss of a run by formula, over both sides; partitions are not in it."""
+        return float(np.abs(self.one.losses + self.other.losses).max(initial=0.0))
 
 
 def weigh(one: Runs, other: Runs, epsilon: float) -> Contest:

@@ -10,14 +10,6 @@ depends on those before, a stake that is played on over all of them, shared amon
 of 2·10⁻⁹ at most (Ville's inequality), at any run; rare candidates are no exception. What was won is told as the normal
 deviation of that chance: positive where choices are likelier than they should be, as they are at twice their rate.
 
-How much the choices of a run vary hangs on the data: where all candidates are alike, or one is far ahead, a wrong rate
-changes next to nothing. `most_varied` picks, of several data sets, the one on which the choices vary most by the law
-that they claim.
-
-*Partitions.* On a few cells the law of a partition can be had by looking at all of them, from costs and noise that owe
-nothing to the code that is watched: whoever knows it hands it in, and partitions are held against it by χ². Only a
-run's first question is, since later ones may hang on earlier answers.
-
 *Noise.* Answers of one run must not share their noise: the products of the signs of two answers' first draws are as
 often one as minus one (a draw of zero counts for nothing), independently over runs. Answers of different prices take
 different parts of the random words for their signs, but a draw's last bit from the first of them: a Laplace draw is G
@@ -37,17 +29,13 @@ A statistic beyond six deviations has a probability of 2 · 10⁻⁹ if the law 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from math import copysign, exp, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
 
 from dphist.audit.neighbours import Pair
 from dphist.mechanisms.protocol import Mechanism
@@ -55,29 +43,14 @@ from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
-from dphist.private.questions import Costs, IntArray, Layout
 from dphist_bench.attacks.independence import Independence
 from dphist_bench.attacks.twin import BETS, Finished, Stage, Tally
 
 BEYOND = 6.0
-# Partitions that are expected less often than this are counted as one kind.
-_FEWEST = 10.0
 # Fair bits have a variance of 1/4, so two of them of 1/16: of so many pairs, and more where they are rarely one.
 _FEWEST_BITS = 100 / 16
 
-Partition = tuple[int, ...]
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Chances:
-    """How probable every partition is, and from how many draws that is known."""
-
-    of: Mapping[Partition, float]
-    draws: int
-
-
-PartitionLaw = Callable[[Costs, IntArray, Layout, Fraction], Chances]
 
 
 @dataclass(frozen=True)
@@ -87,7 +60,6 @@ class Law:
     runs: int
     choices: float
     signs: float
-    partitions: float = 0.0
     sizes: float = 0.0
     """How much smaller noise was than it claims; noise that is too large breaks no promise."""
     bits: float = 0.0
@@ -100,35 +72,8 @@ class Law:
     @property
     def holds(self) -> bool:
         """Whether no run cost too much, and nothing lies beyond six deviations."""
-        furthest = max(
-            abs(self.choices), abs(self.signs), self.partitions, self.sizes, abs(self.bits), self.decided
-        )
+        furthest = max(abs(self.choices), abs(self.signs), self.sizes, abs(self.bits), self.decided)
         return furthest <= BEYOND and not self.overspent
-
-
-def most_varied(mechanism: Mechanism, pairs: Sequence[Pair], epsilon: Number, runs: int = 6) -> Pair:
-    """Pick the data on which a mechanism's choices vary most, by the law that they claim.
-
-    Args:
-        mechanism: What to watch.
-        pairs: Neighbours to pick from; the first of each is used.
-        epsilon: The budget of every run.
-        runs: How many runs to look at on each.
-
-    Returns:
-        The pair whose choices have the largest variance.
-    """
-
-    def variance(each: Pair) -> float:
-        stage, total = Stage(each.one, each.other, epsilon), 0.0
-        for _ in range(runs):
-            tally = Tally(stop_early=True)
-            with suppress(Finished):
-                mechanism.estimate(stage.open(tally))
-            total += tally.varied
-        return total
-
-    return max(pairs, key=variance)
 
 
 def check_law(
@@ -138,7 +83,6 @@ def check_law(
     runs: int,
     *,
     unit: Unit | None = None,
-    partition_law: PartitionLaw | None = None,
 ) -> Law:
     """Run a mechanism on one side of a pair and hold its choices and noise against their laws; stops when they fall.
 
@@ -148,7 +92,6 @@ def check_law(
         budget: What every run may spend; a number is pure ε.
         runs: How many runs at most.
         unit: Who is protected; one row if it is not said.
-        partition_law: How probable partitions are, computed apart; without it they are not looked at.
 
     Returns:
         What was found, after the last run or the first at which a law fell.
@@ -161,7 +104,6 @@ def check_law(
     together = allowed = 0.0
     apart = Independence()
     law = Law(0, 0.0, 0.0)
-    chances, seen, look = None, Counter[Partition](), 250
     for run in range(1, runs + 1):
         tally = Tally(stop_early=True)
         with suppress(Finished):
@@ -192,21 +134,12 @@ def check_law(
             numbers[looked] += noise.size
         if tally.decided is not None and tally.noise[tally.decided[1] :]:
             apart.add(tally.decided[0], tally.noise[tally.decided[1]], tally.laws[tally.decided[1]])
-        partitions = law.partitions
-        if partition_law is not None and tally.segmented and tally.asked[0][0] == "segment":
-            costs, counts, layout, paid, starts = tally.segmented[0]
-            chances = chances or partition_law(costs, counts, layout, paid)
-            seen[starts] += 1
-            # Few looks, at twice the number of runs each: every look is a chance to be wrong.
-            if seen.total() == look:
-                partitions, look = _unlikely(seen, chances), 2 * look
         told = (numbers >= 100) & (spread > 1e-9)
         # A few dozen signs make their sum nearly normal.
         law = Law(
             run,
             _by_bets(won),
             products / sqrt(squares) if squares >= 40 else 0.0,
-            partitions,
             float((missing[told] / np.sqrt(spread[told])).max()) if told.any() else 0.0,
             together / sqrt(allowed) if allowed >= _FEWEST_BITS else 0.0,
             _deviation(apart.together),
@@ -249,21 +182,3 @@ def _last_bit(noise: FloatArray, claimed: NoiseLaw) -> tuple[float, float]:
     drawn = round(float(noise[0]) * size)
     chance = 1.0 / (1.0 + exp(min(1.0 / size, 300.0)))
     return ((drawn if drawn >= 0 else ~drawn) & 1) - chance, chance * (1.0 - chance)
-
-
-def _unlikely(seen: Counter[Partition], chances: Chances) -> float:
-    """How far partitions are from their law by χ², as deviations of a normal, 37 at most."""
-    runs = seen.total()
-    expected = {key: chance * runs for key, chance in chances.of.items()}
-    common = [key for key, many in expected.items() if many >= _FEWEST]
-    pairs = [(seen[key], expected[key]) for key in common]
-    rest = runs - sum(many for _, many in pairs)
-    if rest >= 1:
-        pairs.append((runs - sum(found for found, _ in pairs), rest))
-    if len(pairs) < 2:
-        return 0.0
-    square = sum((found - many) ** 2 / many for found, many in pairs)
-    # The law itself was counted, over so many draws.
-    square /= 1.0 + runs / chances.draws
-    chance = float(chdtrc(len(pairs) - 1, square))
-    return min(-NormalDist().inv_cdf(min(max(chance, 1e-300), 1.0 - 1e-16)), 37.0)

@@ -72,10 +72,6 @@ class Tally:
     """Costs' data on this side and on the other, and the partition that won."""
     won: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(BETS)))
     """The logarithm of what bets on choices at other rates have won: see `dphist_bench.attacks.law`."""
-    varied: float = 0.0
-    """The variance of the choices' log-chances by the law that they claim."""
-    segmented: list[tuple[Costs, IntArray, Layout, Fraction, tuple[int, ...]]] = field(default_factory=list)
-    """Partitions with all that their law follows from: costs, counts, layout, budget; and where their buckets start."""
     noise: list[NDArray[np.float64]] = field(default_factory=list)
     """The noise of every answer, in units of the scale that it claims."""
     laws: list[NoiseLaw] = field(default_factory=list)
@@ -203,9 +199,8 @@ class Twin(PrivateCounts):
         counts, layout = self._known(), self._layout
         picks = super().choose(score)
         rate = float(self._budget.choice(len(picks)))
-        here, varied, won = _log_chance(score, counts, layout, picks, rate)
+        here, won = _log_chance(score, counts, layout, picks, rate)
         self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)[0]
-        self._tally.varied += varied
         self._tally.won += won
         self._tally.decide(picks[:1, :1])
         self._tally.keep("choose", picks)
@@ -217,15 +212,6 @@ class Twin(PrivateCounts):
         starts = super().segment(costs)
         other = _counts(self._shadow)
         self._tally.partitions.append((counts.tobytes(), other.tobytes(), starts.tobytes()))
-        self._tally.segmented.append(
-            (
-                costs,
-                counts.copy(),
-                self._layout,
-                self._budget.pure,
-                tuple(int(start) for start in starts),
-            )
-        )
         # Where the first bucket ends: of whole partitions there are many, and each is seen too rarely to learn from.
         self._tally.decide(starts[:2])
         self._tally.keep("segment", starts)
@@ -313,16 +299,16 @@ def _log_ratios(
 
 def _log_chance(
     score: Score, counts: IntArray, layout: Layout, picks: IntArray, rate: float
-) -> tuple[float, float, NDArray[np.float64]]:
-    """Sum the log-probabilities of choices that were made, their variances, and the logarithms of what bets win."""
-    total, stages = np.zeros(2 + len(BETS)), score.stages(counts, layout)
+) -> tuple[float, NDArray[np.float64]]:
+    """Sum the log-probabilities of choices that were made, and the logarithms of what bets win."""
+    total, stages = np.zeros(1 + len(BETS)), score.stages(counts, layout)
     candidates = next(stages)
     for i, pick in enumerate(picks):
         total += _log_weights(candidates, pick, rate)
         if i + 1 < len(picks):
             candidates = stages.send(pick.copy())
     stages.close()
-    return float(total[0]), float(total[1]), total[2:]
+    return float(total[0]), total[1:]
 
 
 def _log_weights(candidates: Candidates, pick: IntArray, rate: float) -> list[float]:
@@ -332,13 +318,9 @@ def _log_weights(candidates: Candidates, pick: IntArray, rate: float) -> list[fl
     rates = rate / np.broadcast_to(candidates.ranges, sizes.shape)
     weights = below * np.repeat(rates, sizes)
     chance = weights - np.repeat(np.log(np.add.reduceat(np.exp(weights), firsts)), sizes)
-    share = np.exp(chance)
-    # A chance that is zero to a float has no weight in the mean, however far below its logarithm lies.
-    mean = np.add.reduceat(share * chance, firsts)
-    square = np.add.reduceat(share * chance * chance, firsts)
     told = chance[firsts + pick]
     won = [
         float(((bet - 1.0) * told - np.log(np.add.reduceat(np.exp(bet * chance), firsts))).sum())
         for bet in BETS
     ]
-    return [float(told.sum()), float((square - mean * mean).sum()), *won]
+    return [float(told.sum()), *won]

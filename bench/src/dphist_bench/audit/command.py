@@ -10,20 +10,17 @@ from dphist.cli import screen
 from dphist.release.atomic import atomic
 from dphist_bench.audit.campaign import Trial, refuted, run_campaign
 from dphist_bench.audit.page import results_page
-from dphist_bench.audit.power import measure_power
 from dphist_bench.zoo import leaky_mechanisms, runs_needed
 
 
 def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[str], None]) -> list[Trial]:
     """Go on with a campaign, say what it found, and give the trials whose claims fell.
 
-    A page also says what would have been caught: mutants of every mechanism (kept in ``results`` like trials, so that
-    each is made once), and the zoo.
+    A page also says how soon each leaky mechanism of the zoo is caught.
     """
     trials = run_campaign(results, hours, say=say)
     fallen = refuted(trials)
     if page is not None:
-        powers = measure_power(results, trials, say=say)
         caught = []
         for name, leaky in leaky_mechanisms().items():
             say(f"catching: {name}")
@@ -33,7 +30,6 @@ def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[st
             # Without --hours: a campaign goes on where it stopped, so the last go's say little.
             command=f"dphist audit --all --page {page.name}",
             date=datetime.now(UTC).date().isoformat(),
-            powers=powers,
             caught=caught,
         )
         with atomic(page) as temporary:

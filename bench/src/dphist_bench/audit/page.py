@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 
 from dphist_bench.audit.campaign import ALPHA, Trial, number, refuted
-from dphist_bench.audit.power import Power
-from dphist_bench.zoo.mutants import FAULTS, Fault
 
 # A name, its fault, and how many runs a side refuted it (None: not caught).
 Caught = tuple[str, str, int | None]
@@ -18,7 +15,6 @@ def results_page(
     *,
     command: str,
     date: str,
-    powers: Sequence[Power] = (),
     caught: Sequence[Caught] = (),
 ) -> str:
     """Write a campaign's results as Markdown, with what the attack would have caught and what it cannot show."""
@@ -37,12 +33,10 @@ def results_page(
         "",
         *_table(trials, fallen),
         "",
-        *_limits(trials, powers),
+        *_limits(trials),
         "",
         *_strongest(trials),
     ]
-    if powers:
-        lines += ["", *_mutants(powers)]
     if caught:
         lines += ["", *_zoo(caught)]
     return "\n".join(lines) + "\n"
@@ -121,7 +115,7 @@ def _most(own: Sequence[Trial]) -> str:
     return f"{max(trial.loss for trial in here):.2f}" + " +" * any(t.formula != "all" for t in here)
 
 
-def _limits(trials: Sequence[Trial], powers: Sequence[Power]) -> list[str]:
+def _limits(trials: Sequence[Trial]) -> list[str]:
     """Say what this page does not show: first what follows from its own numbers, then what no campaign shows."""
     lines = ["## Limits", ""]
     texts = sorted({trial.mechanism for trial in trials})
@@ -141,18 +135,13 @@ def _limits(trials: Sequence[Trial], powers: Sequence[Power]) -> list[str]:
         )
     elif texts:
         lines.append("- At ε = 1 the attack saw at least half of ε for every mechanism that was tried there.")
-    quiet = sorted(
-        power.mechanism for power in powers if power.fault == "quiet" and not (power.needed or power.keeps)
-    )
-    if quiet:
-        lines.append(f"- Noise that is a fifth too small went unseen for {_names(quiet)} (below: `quiet`).")
     lines += [
         "- Small tables of few shapes, one record of difference, no workload, and options as they are by default (or",
         "  as named). Faults that need large domains, other options or other types of attribute are out of reach.",
         "- Answers are looked at, not what is computed from them afterwards. That this is all there is to see rests on",
         "  the replay of every mechanism from its answers, which the conformance tests check.",
         "- The loss by formula takes the sampler at its word. That noise has its law is tested by itself.",
-        "- A fault that was not thought of may be none of the mutants below.",
+        "- A fault that was not thought of may be none of those below.",
         "- Trials are of the code as it was when each was made, within one campaign but not within one minute.",
         "- Time, memory, logs and messages are other attacks; the threat model says which tests try them.",
     ]
@@ -183,68 +172,6 @@ def _strongest(trials: Sequence[Trial]) -> list[str]:
             f"| `{name}` | {trial.epsilon} | {trial.bound:.2f} | {counts} | {trial.cell} | {trial.pair} |"
         )
     return lines
-
-
-def _mutants(powers: Sequence[Power]) -> list[str]:
-    found = sum(power.needed is not None for power in powers)
-    lawless = sum(power.needed is not None and power.by == "law" for power in powers)
-    faults: tuple[Fault, ...] = get_args(Fault)
-    lines = [
-        "## Would a broken mechanism be caught?",
-        "",
-        "Every mechanism again, with one thing broken behind the gate, at ε = 1 on the neighbours of its strongest",
-        "trial: how many runs a side refuted the claim at 99.9 %. An empty field is a fault that changes nothing for",
-        "the mechanism. `> n` was not caught in n runs.",
-        f"{found:,} of {len(powers):,} were caught, {lawless:,} of them by their law (‡).",
-        "",
-        "‡ Losses did not refute ε in the time there was, or could not: many mechanisms leave part of their budget",
-        "unused on these neighbours, so that a fault breaks no promise there. But what was drawn was not what was",
-        "claimed: noise smaller than its scale, choices likelier than their chances, partitions that are not as",
-        "frequent as they should be, answers that share their noise or go with a choice, or questions that cost more",
-        "than the budget (`attacks.law`, on one side and beyond six deviations; choices and partitions on counts",
-        "where they vary most). The number is the runs that this took after the losses had been looked at.",
-        "",
-        "One seed for all questions shows in losses where two answers share a draw, which they do only if as many",
-        "numbers were asked for at the same price, and by law where two answers have Laplace noise of a record or",
-        "more, or one of them comes after a choice or a partition that varies and goes with it. The zoo below has",
-        "mechanisms that stake all on faults of this kind.",
-        "",
-        *_again(powers),
-        *(f"- `{fault}`: {FAULTS[fault]}; {_share(powers, fault)}." for fault in faults),
-        "",
-        "| mechanism | " + " | ".join(f"`{fault}`" for fault in faults) + " |",
-        "|---|" + "---|" * len(faults),
-    ]
-    for name in sorted({power.mechanism for power in powers}):
-        own = {power.fault: power for power in powers if power.mechanism == name}
-        told = [_count(own[fault]) if fault in own else "" for fault in faults]
-        lines.append(f"| `{name}` | " + " | ".join(told) + " |")
-    return lines
-
-
-def _share(powers: Sequence[Power], fault: Fault) -> str:
-    own = [power for power in powers if power.fault == fault]
-    return f"{sum(power.needed is not None for power in own)} of {len(own)} caught"
-
-
-def _count(power: Power) -> str:
-    again = " ‡" * (power.needed is not None and power.by == "law") + " †" * (power.goes > 1)
-    if power.needed is not None:
-        return f"{power.needed:,}{again}"
-    return "keeps ε" if power.keeps else f"> {power.tried:,}{again}"
-
-
-def _again(powers: Sequence[Power]) -> list[str]:
-    repeated = [power for power in powers if power.goes > 1]
-    if not repeated:
-        return []
-    late = sum(power.needed is not None for power in repeated)
-    return [
-        f"† Not caught at first and attacked again, for longer: {late} of {len(repeated)} fell then. Runs of all goes",
-        "are added up. A go more is a chance more to be wrong: two goes are right with 99.8 %. Only mutants that had",
-        "not been caught got another go, so the table catches more than one go of each would have.",
-        "",
-    ]
 
 
 def _zoo(caught: Sequence[Caught]) -> list[str]:

@@ -7,7 +7,6 @@
 * ``unpaid``       half of the budget forgotten: noise for 2ε, charged as ε;
 * ``insensitive``  choices made as if scores moved half as far as they do;
 * ``greedy``       choices made without noise: the best candidate wins;
-* ``clamped``      the noise on the costs of partitions cut from below;
 * ``reseeded``     every question draws from the start of one keystream.
 
 `SharedKeystream` and `ReusedSeed` are the last fault with nothing else around it: two processes forked from one keep
@@ -33,7 +32,7 @@ from dphist.private.queries import Identity, Totals
 from dphist.private.questions import IntArray
 from dphist.private.scores.disagreements import Disagreements
 
-Fault = Literal["quiet", "halved", "unpaid", "insensitive", "greedy", "clamped", "reseeded"]
+Fault = Literal["quiet", "halved", "unpaid", "insensitive", "greedy", "reseeded"]
 
 FAULTS: dict[Fault, str] = {
     "quiet": "every Laplace scale × 0.8",
@@ -41,7 +40,6 @@ FAULTS: dict[Fault, str] = {
     "unpaid": "noise for 2ε, charged as ε",
     "insensitive": "choices as if scores moved half as far",
     "greedy": "choices without noise: the best candidate wins",
-    "clamped": "noise on the costs of partitions cut from below",
     "reseeded": "every question draws from one seed",
 }
 
@@ -79,12 +77,6 @@ class _Greedy(Noise):
         divisors: IntArray | None = None,
     ) -> IntArray:
         return np.array([np.argmax(scores[first:last]) for first, last in pairwise(starts)], dtype=np.int64)
-
-
-class _Clamped(Noise):
-    def laplace(self, scale: Fraction, shape: int | tuple[int, ...]) -> IntArray:
-        # Only costs draw noise by itself; answers have it added.
-        return np.maximum(super().laplace(scale, shape), 0)
 
 
 class _Reseeded(Noise):
@@ -127,8 +119,6 @@ class Mutant:
                 data._noise = _Insensitive(keystream)
             case "greedy":
                 data._noise = _Greedy(keystream)
-            case "clamped":
-                data._noise = _Clamped(keystream)
             case "reseeded":
                 data._noise = _Reseeded(keystream)
             case _:
