@@ -18,14 +18,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # Where a text may be turned into a module: lazy tables of public names, optional libraries, the laboratory's lists, the
-# script that runs a peer in that peer's own Python, and the process that imports heavy libraries ahead of the mutants.
+# script that runs a peer in that peer's own Python.
 BY_STRING = {
     "dphist/__init__.py",
     "dphist/uses/__init__.py",
     "dphist/mechanisms/registry.py",
     "dphist/extras.py",
     "dphist_bench/catalogue.py",
-    "dphist_bench/mutants/server.py",
     "dphist_bench/peers/inside.py",
 }
 # What a mechanism may take from the gate: rights and what they answer with. Opening a gate needs the counts.

@@ -36,7 +36,6 @@ def test_no_mutant_is_planted_twice():
 def test_a_bug_is_killed_and_a_change_of_no_effect_survives():
     unit = "src/dphist/model/unit.py"
     tests = ("tests/values/test_histogram.py", "-k", "unit")
-    said: list[str] = []
     verdicts = plant_all(
         [
             Planted("here", unit, "self.rows * (2 if self.replace else 1)", "self.rows", tests, "a bug"),
@@ -44,7 +43,6 @@ def test_a_bug_is_killed_and_a_change_of_no_effect_survives():
             Planted("here", unit, "no such text", "x", tests, "stale"),
         ],
         1,
-        said.append,
     )
     assert {verdict.mutant.why: verdict.outcome for verdict in verdicts} == {
         "a bug": "killed",

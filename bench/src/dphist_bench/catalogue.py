@@ -101,7 +101,4 @@ def measure(name: str, arguments: list[str], folder: Path | None = None) -> int:
     home = f"dphist_bench.measurements.{room}.{name}"
     # Planted bugs and the judge have rooms of their own.
     module = import_module(home if " " not in room and find_spec(home) else f"dphist_bench.{name}")
-    if not hasattr(module, "measure"):
-        # A program of its own, which reads its options and prints by itself.
-        return int(module.main(arguments))
     return measuring.run(name, module.measure, arguments, folder)

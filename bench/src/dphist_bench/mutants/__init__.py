@@ -10,12 +10,6 @@ write it anew), and a *survivor* if nothing was noticed: then a test is missing.
 from __future__ import annotations
 
 from dphist_bench.mutants.planted import ROOT, Planted, every
+from dphist_bench.mutants.runner import measure
 
-__all__ = ["ROOT", "Planted", "every", "main"]
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Plant them all."""
-    from dphist_bench.mutants.runner import main as run
-
-    return run(argv)
+__all__ = ["ROOT", "Planted", "every", "measure"]
