@@ -36,12 +36,13 @@ def runs(name: str) -> Callable[..., None]:
     """The function that does what a command says."""
     from dphist.cli import reading, showing
 
-    return {
+    commands: dict[str, Callable[..., None]] = {
         "query": reading.query_release,
         "show": showing.show_release,
         "verify": reading.verify_release,
         "report": reading.write_report,
-    }[name]
+    }
+    return commands[name]
 
 
 def read(command: Callable[..., None], arguments: Sequence[str]) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from dphist.release.cells import TableCells
 from dphist.release.columns import own_values
 from dphist.release.release import Release
 from dphist.uses.columns import column, column_names
-from dphist.uses.id3 import ID3, Held, HeldCounts, HeldRecords, Node
+from dphist.uses.id3 import ID3, Node
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -89,21 +89,12 @@ class ReleaseID3:
     def _fit(self, release: Release | Histogram) -> ReleaseID3:
         domain = release.domain
         names = self._features(domain)
+        axes = [domain.axis(name) for name in (*names, self.target)]
         rules = ID3(max_depth=self.max_depth, least_records=self.least_records, least_gain=self.least_gain)
         self.domain_: Domain = domain
         self.classes_ = own_values(domain, self.target)
-        self.tree_ = rules.grow(self._held(release, names))
+        self.tree_ = rules.grow(*_weighted(release, axes), tuple(domain.shape[axis] for axis in axes), names)
         return self
-
-    def _held(self, release: Release | Histogram, names: tuple[str, ...]) -> Held:
-        axes = [release.domain.axis(name) for name in (*names, self.target)]
-        if isinstance(release, Release) and isinstance(release.cells, TableCells):
-            # Tables of few attributes out of very many: the tree grows on records of the model fitted to them.
-            codes = release.cells.codes(release)
-            sizes = tuple(release.domain.shape[axis] for axis in axes)
-            return HeldRecords(np.stack([codes[axis] for axis in axes], axis=1), sizes, names)
-        counts = np.maximum(np.asarray(release.counts, dtype=np.float64), 0.0).reshape(release.domain.shape)
-        return HeldCounts(sum_others(counts, axes), names)
 
     def predict_proba(self, records: Any) -> FloatArray:
         """Give each class's share in the leaf of every record; unknown values stay at the node above.
@@ -205,14 +196,21 @@ def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[A
         (1, True)
     """
     domain = _released(release, "weighted_cells").domain
-    axis, classes = domain.axis(target), own_values(domain, target)
-    if isinstance(release.cells, TableCells):
-        made = np.stack(release.cells.codes(release), axis=1)
-        return np.delete(made, axis, axis=1).astype(np.float64), classes[made[:, axis]], np.ones(len(made))
-    flat = np.maximum(release.counts.reshape(-1), 0.0)
-    full = np.flatnonzero(flat > 0)
-    places = np.stack(np.unravel_index(full, domain.shape), axis=1)
-    return np.delete(places, axis, axis=1).astype(np.float64), classes[places[:, axis]], flat[full]
+    axis = domain.axis(target)
+    others = [each for each in range(len(domain.shape)) if each != axis]
+    rows, weight = _weighted(release, [*others, axis])
+    return rows[:, :-1].astype(np.float64), own_values(domain, target)[rows[:, -1]], weight
+
+
+def _weighted(release: Release | Histogram, axes: list[int]) -> tuple[IntArray, FloatArray]:
+    """Codes of these axes: of every cell that is not empty, with what it holds, or of records of weight one."""
+    if isinstance(release, Release) and isinstance(release.cells, TableCells):
+        # Tables of few attributes out of very many: records of the model that is fitted to them.
+        codes = release.cells.codes(release)
+        return np.stack([codes[axis] for axis in axes], axis=1), np.ones(len(codes[0]))
+    counts = np.maximum(np.asarray(release.counts, dtype=np.float64), 0.0).reshape(release.domain.shape)
+    counts = sum_others(counts, axes)
+    return np.argwhere(counts > 0), counts[counts > 0]
 
 
 def _released(release: Release | Histogram, asked: str) -> Release:

@@ -1,8 +1,8 @@
-"""ID3: a decision tree grown by the largest information gain, from counts of a cube or from records."""
+"""ID3: a decision tree grown by the largest information gain, from rows of codes that have weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,67 +20,6 @@ class Node:
     attribute: str | None = None
     children: Mapping[int, Node] = field(default_factory=dict)
 
-    def structure(self) -> tuple[object, ...]:
-        """Everything that the tree says, for comparing two."""
-        below = tuple((value, child.structure()) for value, child in sorted(self.children.items()))
-        return self.attribute, tuple(self.weights.tolist()), below
-
-
-@dataclass(frozen=True, eq=False)
-class HeldCounts:
-    """Counts of a cube: an axis for each attribute that is left, the class last."""
-
-    counts: FloatArray
-    names: tuple[str, ...]
-
-    def weights(self) -> FloatArray:
-        """How much there is of each class."""
-        total: FloatArray = self.counts.reshape(-1, self.counts.shape[-1]).sum(axis=0)
-        return total
-
-    def table(self, place: int) -> FloatArray:
-        """A row for each value of an attribute, a column for each class."""
-        others = tuple(axis for axis in range(self.counts.ndim - 1) if axis != place)
-        return np.asarray(self.counts.sum(axis=others), dtype=np.float64)
-
-    def split(self, place: int) -> Iterator[tuple[int, HeldCounts]]:
-        """The values of an attribute that occur, each with what has it."""
-        left = self.names[:place] + self.names[place + 1 :]
-        for value, piece in enumerate(np.moveaxis(self.counts, place, 0)):
-            if piece.sum() > 0:
-                yield value, HeldCounts(piece, left)
-
-
-@dataclass(frozen=True, eq=False)
-class HeldRecords:
-    """Records, each of weight one: a column of codes for each attribute that is left, the class last."""
-
-    rows: IntArray
-    sizes: tuple[int, ...]
-    names: tuple[str, ...]
-
-    def weights(self) -> FloatArray:
-        """How much there is of each class."""
-        return np.bincount(self.rows[:, -1], minlength=self.sizes[-1]).astype(np.float64)
-
-    def table(self, place: int) -> FloatArray:
-        """A row for each value of an attribute, a column for each class."""
-        shape = self.sizes[place], self.sizes[-1]
-        both = self.rows[:, place] * shape[1] + self.rows[:, -1]
-        return np.bincount(both, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-
-    def split(self, place: int) -> Iterator[tuple[int, HeldRecords]]:
-        """The values of an attribute that occur, each with what has it."""
-        sizes = self.sizes[:place] + self.sizes[place + 1 :]
-        left = self.names[:place] + self.names[place + 1 :]
-        column = self.rows[:, place]
-        for value in np.unique(column):
-            kept = np.delete(self.rows[column == value], place, axis=1)
-            yield int(value), HeldRecords(kept, sizes, left)
-
-
-Held = HeldCounts | HeldRecords
-
 
 @dataclass(frozen=True, kw_only=True)
 class ID3:
@@ -90,28 +29,49 @@ class ID3:
     least_records: float
     least_gain: float
 
-    def grow(self, held: Held, depth: int = 0) -> Node:
-        """Grow a tree; each attribute is used once on a path."""
-        weights = held.weights()
+    def grow(
+        self,
+        rows: IntArray,
+        weight: FloatArray,
+        sizes: tuple[int, ...],
+        names: tuple[str, ...],
+        depth: int = 0,
+    ) -> Node:
+        """Grow a tree; each attribute is used once on a path.
+
+        ``rows`` has a column of codes below ``sizes`` for each attribute that is left, by ``names``; the class last.
+        """
+        held = _sums(rows[:, -1], weight, sizes[-1])
         deep = self.max_depth is not None and depth >= self.max_depth
-        if not held.names or deep or weights.sum() < self.least_records or np.count_nonzero(weights) < 2:
-            return Node(weights)
-        gains = [gain(held.table(place)) for place in range(len(held.names))]
+        if not names or deep or held.sum() < self.least_records or np.count_nonzero(held) < 2:
+            return Node(held)
+        gains = []
+        for size, codes in zip(sizes, rows.T[:-1], strict=False):
+            both = _sums(codes * sizes[-1] + rows[:, -1], weight, size * sizes[-1])
+            gains.append(gain(both.reshape(size, sizes[-1])))
         best = int(np.argmax(gains))
         if gains[best] < self.least_gain:
-            return Node(weights)
-        children = {value: self.grow(below, depth + 1) for value, below in held.split(best)}
-        return Node(weights, held.names[best], children)
+            return Node(held)
+        left = tuple(place for place in range(len(sizes)) if place != best)
+        children = {}
+        for value in np.unique(rows[:, best]):
+            here = rows[:, best] == value
+            children[int(value)] = self.grow(
+                rows[here][:, left], weight[here], tuple(sizes[i] for i in left), tuple(names[i] for i in left[:-1]),
+                depth + 1,
+            )  # fmt: skip
+        return Node(held, names[best], children)
+
+
+def _sums(codes: IntArray, weight: FloatArray, size: int) -> FloatArray:
+    return np.bincount(codes, weight, size).astype(np.float64)
 
 
 def gain(table: FloatArray) -> float:
     """Information gain, in bits, of knowing the row about the column."""
-    total = table.sum()
-    if total <= 0:
-        return 0.0
-    return _entropy(table.sum(axis=0)) - float(
-        sum(row.sum() / total * _entropy(row) for row in table if row.sum() > 0)
-    )
+    parts = table[table.sum(axis=1) > 0]
+    left = sum(row.sum() / table.sum() * _entropy(row) for row in parts)
+    return _entropy(table.sum(axis=0)) - float(left)
 
 
 def _entropy(weights: FloatArray) -> float:
