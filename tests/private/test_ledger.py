@@ -312,7 +312,7 @@ MOUNTS = """\
 )
 def test_a_file_whose_log_others_do_not_see_is_refused(place, said, tmp_path, monkeypatch):
     """SQLite keeps a log beside each mount of a file: two containers had spent the same ε, and one spend was gone."""
-    from dphist.private.ledger import mounted
+    from dphist.private.ledger import sqlite
 
     (tmp_path / place).mkdir(parents=True)
     table = tmp_path / "mountinfo"
@@ -320,7 +320,7 @@ def test_a_file_whose_log_others_do_not_see_is_refused(place, said, tmp_path, mo
     table.write_bytes(
         b"?\n24 25 0:9 / /mnt/\xff\xfe rw - ext4 x rw\n" + MOUNTS.format(folder=tmp_path).encode()
     )
-    monkeypatch.setattr(mounted, "_TABLE", table)
+    monkeypatch.setattr(sqlite, "_MOUNTS", table)
     if not said:
         Ledger.open(tmp_path / place / "budget.db").close()
         return

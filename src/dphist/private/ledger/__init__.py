@@ -4,12 +4,11 @@
 
     totals.py    amounts, totals in ε, (ε, δ) and ρ, and the rule by which a spend fits one
     units.py     for whom a budget counts, and what a spend for somebody else costs in it
-    spending.py  one spend: whom it protects, and what it costs
     lines.py     the history: hash-chained lines, and the books that follow from them
     journal.py   lines as they are stored, read, added and held to what others have noted
     witness.py   a note beside the ledger of how far it had come, against restoring an old one
     store.py     what a store promises, and what all do alike: turns, transactions, forks
-    sqlite.py    the store: one file, many processes; mounted.py where a file cannot be shared
+    sqlite.py    the store: one file, many processes
     postgres.py  the store: one database, many machines
     reading.py   what a ledger says of itself, in each way of counting
     wording.py   what people may write, and what is said to them

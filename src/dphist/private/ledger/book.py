@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -17,13 +16,12 @@ from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
 from dphist.private.ledger.journal import Journal
-from dphist.private.ledger.lines import START, Entry, Head
+from dphist.private.ledger.lines import START, Entry, Fund, Head
 from dphist.private.ledger.reading import Readings
-from dphist.private.ledger.spending import affordable, protected_by, spend_of
 from dphist.private.ledger.sqlite import SqliteStore
 from dphist.private.ledger.store import Store
-from dphist.private.ledger.totals import Sums, Total, amount_of
-from dphist.private.ledger.units import described, written
+from dphist.private.ledger.totals import Spend, Sums, Total
+from dphist.private.ledger.units import Protected, charged, described, written
 from dphist.private.ledger.witness import Witness
 from dphist.private.ledger.wording import (
     apart,
@@ -31,6 +29,8 @@ from dphist.private.ledger.wording import (
     confusing,
     created_twice,
     empty,
+    exhausted,
+    foreign,
     lowered,
     now,
     older,
@@ -175,7 +175,7 @@ class Ledger(Readings):
                 converted to it, or refused where no factor is known.
         """
         dataset = one_line(dataset, "dataset")
-        made = _total(total, epsilon, delta, rho, discover)
+        made = Total.of(total=total, epsilon=epsilon, delta=delta, rho=rho, discover=discover)
         protected = written(protected_by(unit))
         with self._journal.writing() as run:
             if dataset in self._journal.books.budgets:
@@ -216,12 +216,12 @@ class Ledger(Readings):
             if total is None and epsilon is None and rho is None:
                 epsilon, rho = old.epsilon, old.rho
             kept = None if old.rho is not None else old.discover or None
-            made = _total(
-                total,
-                epsilon,
-                old.delta or None if delta is None else delta,
-                rho,
-                kept if discover is None else discover,
+            made = Total.of(
+                total=total,
+                epsilon=epsilon,
+                delta=old.delta or None if delta is None else delta,
+                rho=rho,
+                discover=kept if discover is None else discover,
             )
             if not made.above(old):
                 raise lowered(dataset, old)
@@ -255,7 +255,7 @@ class Ledger(Readings):
             The reservation, which opens the gate once; its ``cost`` is what was taken from the budget.
         """
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
-        asked, protected = spend_of(budget, delta), protected_by(unit)
+        asked, protected = Spend.of(budget, delta), protected_by(unit)
         with self._journal.writing() as run:
             fund = self._journal.fund(dataset)
             spend, sums = affordable(dataset, fund, asked, protected, self._store.place)
@@ -269,21 +269,7 @@ class Ledger(Readings):
                 time=now(),
             )
             self._journal.update(run, dataset, fund, total=fund.total, sums=sums)
-        return Reservation(
-            id=line.number,
-            dataset=dataset,
-            epsilon=asked.epsilon,
-            rho=asked.rho,
-            delta=asked.delta,
-            cost=fund.total.price(spend),
-            purpose=purpose,
-            unit=described(protected),
-            when=datetime.fromisoformat(line.time),
-            hash=line.hash,
-            status="reserved",
-            digest="",
-            _ledger=self,
-        )
+        return Reservation.of(line, fund.total, _ledger=self)
 
     def check(
         self,
@@ -304,15 +290,13 @@ class Ledger(Readings):
         Returns:
             What it would take from the budget, in the budget's currency and for its unit.
         """
+        asked, protected = Spend.of(budget, delta), protected_by(unit)
 
-        def look() -> Fraction:
-            fund = self._journal.fund(one_line(dataset, "dataset"))
-            spend, _ = affordable(
-                dataset, fund, spend_of(budget, delta), protected_by(unit), self._store.place
-            )
+        def cost(fund: Fund) -> Fraction:
+            spend, _ = affordable(dataset, fund, asked, protected, self._store.place)
             return fund.total.price(spend)
 
-        return self._journal.look(look)
+        return self._read(dataset, cost)
 
     def _open(self, reservation: Reservation) -> None:
         with self._journal.writing() as run:
@@ -397,23 +381,22 @@ class Ledger(Readings):
         raise TypeError("a Ledger cannot be copied or pickled; open it again with Ledger.open")
 
 
-def _total(
-    total: Number | None,
-    epsilon: Number | None,
-    delta: Number | None,
-    rho: Number | None,
-    discover: Number | None,
-) -> Total:
-    """Read a total as a user writes it."""
-    if total is not None and epsilon is not None:
-        raise errors.EpsilonError("total and epsilon are two words for one thing: give one of them")
+def protected_by(unit: Unit | str | None) -> Protected:
+    """Accept a unit, words of the user's own, or nothing."""
+    if unit is None or isinstance(unit, Unit):
+        return unit
+    text = one_line(unit, "unit", blank=True)
+    if text.startswith("{"):
+        raise errors.InputError("unit: must be a Unit, or words that do not begin with a brace")
+    return text or None
 
-    def read(value: Number | None, argument: str) -> Fraction | None:
-        return None if value is None else amount_of(value, argument)
 
-    return Total.of(
-        epsilon=read(total, "total") if epsilon is None else read(epsilon, "epsilon"),
-        rho=read(rho, "rho"),
-        delta=read(delta, "delta"),
-        discover=read(discover, "discover"),
-    )
+def affordable(dataset: str, fund: Fund, asked: Spend, unit: Protected, place: str) -> tuple[Spend, Sums]:
+    """What a spend costs the budget, and what will have been spent with it; or a refusal."""
+    spend = charged(fund.unit, unit, asked)
+    if spend is None:
+        raise foreign(dataset, described(fund.unit), described(unit))
+    sums = fund.sums.with_(spend, fund.total)
+    if not sums.fits(fund.total):
+        raise exhausted(dataset, asked, spend, fund, place)
+    return spend, sums

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from dphist.model.unit import Unit
 from dphist.private.ledger.totals import ZERO, Spend, Sums, Total
@@ -92,6 +92,27 @@ class Entry:
     rho: Fraction | None = None
     delta: Fraction = ZERO
 
+    @classmethod
+    def of(cls, line: Line, total: Total, **more: Any) -> Self:
+        """Read the spend of a line, priced by its budget's total."""
+        spend = Spend.read(line.amount)
+        unit, asked = read(line.unit)
+        return cls(
+            id=line.number,
+            dataset=line.dataset,
+            epsilon=(asked or spend).epsilon,
+            rho=(asked or spend).rho,
+            delta=spend.delta,
+            cost=total.price(spend),
+            purpose=line.purpose,
+            unit=described(unit),
+            when=datetime.fromisoformat(line.time),
+            status="reserved",
+            digest="",
+            hash=line.hash,
+            **more,
+        )
+
 
 @dataclass
 class Fund:
@@ -102,6 +123,10 @@ class Fund:
     unit: Protected = None
     entries: list[int] = field(default_factory=list)
     spends: list[Spend] = field(default_factory=list)
+
+    def remaining(self) -> Fraction:
+        """What is left of the total, in its currency."""
+        return max(ZERO, self.total.capacity - self.sums.price)
 
 
 class Books:
@@ -156,8 +181,7 @@ class Books:
 
     def _reserve(self, line: Line) -> None:
         budget = self._budget(line)
-        spend = Spend.read(line.amount)
-        when = datetime.fromisoformat(line.time)
+        spend, entry = Spend.read(line.amount), Entry.of(line, budget.total)
         unit, asked = read(line.unit)
         # A unit of ours says what was asked for it; words of the user's own, or none, are in the budget's unit.
         if (asked is None) == isinstance(unit, Unit) or charged(budget.unit, unit, asked or spend) != spend:
@@ -170,20 +194,7 @@ class Books:
         if budget.unit is None:
             budget.unit = unit
         budget.entries.append(line.number)
-        self.entries[line.number] = Entry(
-            id=line.number,
-            dataset=line.dataset,
-            epsilon=(asked or spend).epsilon,
-            rho=(asked or spend).rho,
-            delta=spend.delta,
-            cost=budget.total.price(spend),
-            purpose=line.purpose,
-            unit=described(unit),
-            when=when,
-            status="reserved",
-            digest="",
-            hash=line.hash,
-        )
+        self.entries[line.number] = entry
 
     def _advance(self, line: Line, before: Status, after: Status) -> None:
         entry = self.entries.get(line.subject)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from dphist.arguments import explained
 from dphist.model.conversion import epsilon_of_rho
 from dphist.model.unit import Unit
 from dphist.private.ledger.journal import Journal
 from dphist.private.ledger.lines import Entry, Fund, Head, Line
-from dphist.private.ledger.totals import ZERO, Spend, Sums, Total, most_epsilon
+from dphist.private.ledger.totals import ZERO, most_epsilon
 from dphist.private.ledger.wording import one_line
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +57,10 @@ class Account:
 USUAL_DELTA = Fraction(1, 10**9)
 
 
-def account(dataset: str, total: Total, sums: Sums, spends: list[Spend]) -> Account:
+def account(dataset: str, fund: Fund) -> Account:
     """Read a budget in each way of counting."""
-    rho = sum((spend.rho_cost() for spend in spends), ZERO)
+    total, sums = fund.total, fund.sums
+    rho = sum((spend.rho_cost() for spend in fund.spends), ZERO)
     delta = total.delta - total.discover if total.order is not None else USUAL_DELTA
     # Two readings are true of the same releases where all were pure; the smaller is quoted.
     composed = epsilon_of_rho(rho, delta) if rho else ZERO
@@ -64,9 +69,9 @@ def account(dataset: str, total: Total, sums: Sums, spends: list[Spend]) -> Acco
         total=total.describe(),
         currency=total.currency,
         spent=sums.price,
-        remaining=max(ZERO, total.capacity - sums.price),
+        remaining=fund.remaining(),
         epsilon_left=most_epsilon(total, sums),
-        rho_left=ZERO if total.pure else max(ZERO, total.capacity - sums.price),
+        rho_left=ZERO if total.pure else fund.remaining(),
         epsilon_spent=sums.epsilon if sums.pure else None,
         rho_spent=rho,
         # What discovered keys took comes on top, whichever way the rest is read.
@@ -92,7 +97,7 @@ class Readings:
         Returns:
             An exact fraction.
         """
-        return self._journal.look(lambda: self._fund(dataset).sums.price)
+        return self._read(dataset, lambda fund: fund.sums.price)
 
     def total(self, dataset: str) -> Fraction:
         """Return what may be spent in all, in the currency of the total: ε, or ρ (also under (ε, δ)).
@@ -103,7 +108,7 @@ class Readings:
         Returns:
             An exact fraction.
         """
-        return self._journal.look(lambda: self._fund(dataset).total.capacity)
+        return self._read(dataset, lambda fund: fund.total.capacity)
 
     def unit(self, dataset: str) -> Unit | str | None:
         """Return whom the budget protects: as created, or as its first spend said; None while nobody has said.
@@ -114,7 +119,7 @@ class Readings:
         Returns:
             The unit, the words that were given for it, or None.
         """
-        return self._journal.look(lambda: self._fund(dataset).unit)
+        return self._read(dataset, lambda fund: fund.unit)
 
     def remaining(self, dataset: str) -> Fraction:
         """Return what may still be spent, in the currency of the total; `account` gives every reading.
@@ -125,12 +130,7 @@ class Readings:
         Returns:
             An exact fraction.
         """
-
-        def rest() -> Fraction:
-            fund = self._fund(dataset)
-            return max(fund.total.capacity - fund.sums.price, Fraction(0))
-
-        return self._journal.look(rest)
+        return self._read(dataset, Fund.remaining)
 
     def account(self, dataset: str) -> Account:
         """Return what was lost and what is left, in each way of counting.
@@ -141,12 +141,7 @@ class Readings:
         Returns:
             Its readings: pure ε, ρ, and (ε, δ) with the ρ beside it.
         """
-
-        def look() -> Account:
-            fund = self._fund(dataset)
-            return account(dataset, fund.total, fund.sums, fund.spends)
-
-        return self._journal.look(look)
+        return self._read(dataset, lambda fund: account(dataset, fund))
 
     def entries(self, dataset: str) -> list[Entry]:
         """List every spend, in the order they were made; the sum of their costs is `spent`.
@@ -157,12 +152,7 @@ class Readings:
         Returns:
             What was spent, for what, when and whether it was published.
         """
-
-        def look() -> list[Entry]:
-            books = self._journal.books
-            return [books.entries[n] for n in self._fund(dataset).entries]
-
-        return self._journal.look(look)
+        return self._read(dataset, lambda fund: [self._journal.books.entries[n] for n in fund.entries])
 
     def datasets(self) -> list[str]:
         """List the populations that have a budget, sorted.
@@ -188,5 +178,5 @@ class Readings:
         """
         return self._journal.lines()
 
-    def _fund(self, dataset: str) -> Fund:
-        return self._journal.fund(one_line(dataset, "dataset"))
+    def _read(self, dataset: str, read: Callable[[Fund], T]) -> T:
+        return self._journal.look(lambda: read(self._journal.fund(one_line(dataset, "dataset"))))

@@ -39,6 +39,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphist.errors import EpsilonError
+from dphist.model.budget import Budget
 from dphist.model.conversion import (
     best_order,
     epsilon_for_rho,
@@ -57,8 +58,6 @@ _MOST = 10**60
 _STORED = re.compile(r"(0|[1-9]\d*)(?:/([1-9]\d*))?", re.ASCII)
 
 ZERO = Fraction(0)
-_WORDS = ("epsilon", "rho", "delta", "order", "discover")
-_PAIRS = re.compile(rf"(?:{'|'.join(_WORDS)}) \S+(?: (?:{'|'.join(_WORDS)}) \S+)*", re.ASCII)
 
 
 def amount_of(value: Number, argument: str) -> Fraction:
@@ -107,6 +106,15 @@ class Spend:
     rho: Fraction | None = None
     delta: Fraction = ZERO
 
+    @staticmethod
+    def of(budget: Number | Budget, delta: Number | None = None) -> Spend:
+        """Read what a release costs: a number is a pure ε; ``delta`` is what its discovered keys take."""
+        taken = ZERO if delta is None else amount_of(delta, "delta")
+        if not isinstance(budget, Budget):
+            return Spend(epsilon=amount_of(budget, "epsilon"), delta=taken)
+        amount = amount_of(budget.amount, budget.currency)
+        return Spend(epsilon=amount, delta=taken) if budget.pure else Spend(rho=amount, delta=taken)
+
     @property
     def amount(self) -> Fraction:
         """The ε or the ρ."""
@@ -122,8 +130,7 @@ class Spend:
     @staticmethod
     def read(text: str) -> Spend:
         """Read back what a line says; damage is a ValueError."""
-        told = _read(text)
-        spend = Spend(epsilon=told.get("epsilon"), rho=told.get("rho"), delta=told.get("delta", ZERO))
+        spend = Spend(**_read(text, "epsilon", "rho", "delta"))
         if (spend.epsilon is None) == (spend.rho is None) or spend.text != text:
             raise ValueError("not a spend")
         return spend
@@ -149,14 +156,13 @@ class Total:
     order: Fraction | None = None
 
     @staticmethod
-    def of(
-        *,
-        epsilon: Fraction | None = None,
-        rho: Fraction | None = None,
-        delta: Fraction | None = None,
-        discover: Fraction | None = None,
-    ) -> Total:
-        """Make a total from what a user asked for, or say what is wrong with it."""
+    def of(**asked: Number | None) -> Total:
+        """Make a total of what a user asked for (total or epsilon, delta, rho, discover), or say what is wrong."""
+        given = {name: amount_of(value, name) for name, value in asked.items() if value is not None}
+        if {"total", "epsilon"} <= set(given):
+            raise EpsilonError("total and epsilon are two words for one thing: give one of them")
+        epsilon, rho = given.get("total", given.get("epsilon")), given.get("rho")
+        delta, discover = given.get("delta"), given.get("discover")
         if (epsilon is None) == (rho is None):
             raise EpsilonError("total: give epsilon (with or without delta) or rho, one of the two")
         if delta is not None and delta >= 1:
@@ -215,22 +221,16 @@ class Total:
     @staticmethod
     def read(text: str) -> Total:
         """Read back what a line says; damage is a ValueError."""
-        told = _read(text)
-        delta = told.get("delta", ZERO)
-        discover = delta if "rho" in told else told.get("discover", ZERO)
-        total = Total(
-            epsilon=told.get("epsilon"),
-            rho=told.get("rho"),
-            delta=delta,
-            discover=discover,
-            order=told.get("order"),
-        )
+        told = _read(text, "epsilon", "rho", "delta", "order", "discover")
+        if "rho" in told:
+            told["discover"] = told.get("delta", ZERO)
+        total = Total(**told)
         if (total.epsilon is None) == (total.rho is None) or total.text != text:
             raise ValueError("not a total")
-        if total.rho is None and (total.order is None) != (delta == 0):
+        if total.rho is None and (total.order is None) != (total.delta == 0):
             raise ValueError("a total with a delta and no order, or the other way round")
         try:
-            sound = total.capacity > 0 and delta < 1 and (total.rho is not None or discover <= delta)
+            sound = total.capacity > 0 and total.discover <= total.delta < 1
         except EpsilonError:
             sound = False
         if not sound:
@@ -239,9 +239,7 @@ class Total:
 
     def price(self, spend: Spend) -> Fraction:
         """What a spend takes, in this total's currency."""
-        if spend.epsilon is None:
-            return spend.amount
-        if self.pure:
+        if spend.epsilon is None or self.pure:
             return spend.amount
         return spend.rho_cost() if self.order is None else pure_at_order(spend.amount, self.order)
 
@@ -351,12 +349,10 @@ def _written(**amounts: Fraction | None) -> str:
     return " ".join(f"{name} {value}" for name, value in amounts.items() if value is not None)
 
 
-def _read(text: str) -> dict[str, Fraction]:
-    if text[:1].isdigit():
-        text = f"epsilon {text}"
-    if not _PAIRS.fullmatch(text):
+def _read(text: str, *known: str) -> dict[str, Fraction]:
+    words = (f"epsilon {text}" if text[:1].isdigit() else text).split(" ")
+    if len(words) % 2 or not set(words[::2]) <= set(known):
         raise ValueError("not an amount")
-    words = text.split(" ")
     told = {name: stored(value) for name, value in zip(words[::2], words[1::2], strict=True)}
     if any(value <= 0 for value in told.values()):
         raise ValueError("an amount that is not positive")

@@ -29,8 +29,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from dphist import errors
+from dphist.private.ledger.book import affordable
 from dphist.private.ledger.lines import Fund
-from dphist.private.ledger.spending import affordable
 from dphist.private.ledger.totals import Spend, Total
 from dphist_bench.measuring import Failure, Line
 
