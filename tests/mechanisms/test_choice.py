@@ -35,13 +35,13 @@ def test_the_forecast_of_tables_is_the_variance_that_the_release_states(workload
         Fraction(1, 1000),
         seed=1,
     )
-    assert np.sqrt(fitted.errors.variance(workload).mean()) == pytest.approx(plan.forecast.score, rel=1e-6)
+    assert np.sqrt(fitted.errors.variance(workload).mean()) == pytest.approx(plan.score, rel=1e-6)
 
 
 def test_the_forecast_of_cells_is_that_of_plain_noise():
     workload = Workload.random(CUBE, 60, seed=2)
     mean = workload.cells_in_each.mean()
-    assert _forecaster(workload).cells().score == pytest.approx(np.sqrt(LAW.drawn_variance * mean))
+    assert _forecaster(workload).cells() == pytest.approx(np.sqrt(LAW.drawn_variance * mean))
 
 
 def test_forecasts_know_that_whole_numbers_are_drawn():
@@ -51,8 +51,8 @@ def test_forecasts_know_that_whole_numbers_are_drawn():
     )
 
     def parts(forecaster):
-        found = forecaster.cells(), forecaster.tree(), forecaster.tables().forecast
-        return np.array([each.score for each in found]) / float(forecaster.law.deviation)
+        found = forecaster.cells(), forecaster.tree(), forecaster.tables().score
+        return np.array(found) / float(forecaster.law.deviation)
 
     # At ε = 10 hardly a cell has noise, while tables share the budget.
     for forecaster, better in ((continuous, False), (whole, True)):
@@ -64,7 +64,7 @@ def test_forecasts_know_that_whole_numbers_are_drawn():
 @pytest.mark.parametrize("workload", [None, Workload.marginals(CUBE, 2), Workload.random(CUBE, 60, seed=2)])
 def test_no_plan_nearby_is_better(workload):
     plan = _forecaster(workload).tables()
-    best, shares = plan.forecast.score, np.array([float(each) for each in plan.shares])
+    best, shares = plan.score, np.array([float(each) for each in plan.shares])
     kinds = asked_kinds(CUBE.shape, CUBE, workload, None if workload is None else workload.kind)
     weights = np.array([each.weight for each in kinds])
     for giver in range(len(shares)):

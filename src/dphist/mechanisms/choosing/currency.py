@@ -90,13 +90,13 @@ def forecast(
     request = Request(facts, auto.workload)
     forecaster = request.forecaster()
     if request.why_cells or request.nearly_exact:
-        return forecaster.cells().score
+        return forecaster.cells()
     if not request.forecast:
-        return forecaster.tree().score
-    tables = forecaster.tables().forecast.score
+        return forecaster.tree()
+    tables = forecaster.tables().score
     return min(
         tables,
-        residual_error(law, domain.shape, request.tables) if request.tables else forecaster.tree().score,
+        residual_error(law, domain.shape, request.tables) if request.tables else forecaster.tree(),
     )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -50,48 +50,31 @@ _CUBE = 0.15
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """What a candidate is expected to be off by, for every kind of question; its score is the geometric mean."""
-
-    score: float
-    errors: tuple[float, ...]
-
-
 @dataclass(frozen=True, eq=False)
-class Known:
-    """What tables know of residuals: how many cells and attributes each has, what it adds to every kind, how precisely.
+class Plan:
+    """Tables by the attributes they keep and the share of each, with what they are expected to be off by and to know.
 
-    The last may stand for all that only the cube tells.
+    Each residual that a question needs has an entry: how many cells and attributes it has, what it adds to every kind
+    of question, and how precisely it is known. The last may stand for all that only the cube tells.
     """
 
+    tables: tuple[Axes, ...]
+    shares: tuple[Fraction, ...]
+    score: float
+    squares: FloatArray
+    """The mean squared error of every kind of question."""
     cells: FloatArray
     orders: FloatArray
     adds: FloatArray
     precision: FloatArray
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Tables by the attributes they keep and the share of each, with what they are expected to be off by."""
-
-    tables: tuple[Axes, ...]
-    shares: tuple[Fraction, ...]
-    forecast: Forecast
-    known: Known = field(compare=False)
-
-
-def _score(errors: FloatArray, weights: FloatArray) -> Forecast:
-    rms = np.sqrt(errors)
-    mean = math.exp(float((weights * np.log(np.maximum(rms, 1e-12))).sum() / weights.sum()))
-    return Forecast(mean, tuple(float(each) for each in rms))
-
-
 @dataclass(frozen=True, eq=False)
 class Forecaster:
     """Expected errors of candidates for one shape, one law of noise, some kinds of questions and a number of records.
 
-    ``records`` is a noisy total, or None where nothing is known: then all that is measured is taken to be there.
+    ``records`` is a noisy total, or None where nothing is known: then all that is measured is taken to be there. A
+    score is the geometric mean of the errors of all kinds.
     """
 
     shape: tuple[int, ...]
@@ -103,13 +86,18 @@ class Forecaster:
     def _weights(self) -> FloatArray:
         return np.array([each.weight for each in self.kinds])
 
-    def cells(self) -> Forecast:
-        """Every cell by itself, as it is: the noise of as many draws as a box has cells."""
-        sizes = [float((each.times * np.prod(each.high - each.low, axis=1)).sum()) for each in self.kinds]
-        return _score(np.array(sizes) * self.law.drawn_variance, self._weights)
+    def scores(self, squares: FloatArray) -> FloatArray:
+        """Scores of rows of squared errors, a column a kind of question."""
+        logs = 0.5 * np.log(np.maximum(squares, 1e-24))
+        return np.asarray(np.exp(logs @ self._weights / self._weights.sum()))
 
-    def tree(self) -> Forecast:
-        """A tree of boxes with the best shares for all kinds together, as many times as they count."""
+    def cells(self) -> float:
+        """The score of every cell by itself, as it is: the noise of as many draws as a box has cells."""
+        sizes = [float((each.times * np.prod(each.high - each.low, axis=1)).sum()) for each in self.kinds]
+        return float(self.scores(np.array(sizes) * self.law.drawn_variance))
+
+    def tree(self) -> float:
+        """The score of a tree of boxes with the best shares for all kinds together, as many times as they count."""
         sides = halvings(self.shape)
         sizes = volumes(self.shape, sides)
         weights = [level_gains(self.shape, sides, *each.some) for each in self.kinds]
@@ -126,17 +114,13 @@ class Forecaster:
         if self.records is not None:
             held = np.stack([self._held(math.prod(self.shape) / size) / size for size in sizes], axis=1)
             error = mixed(known, held, self._chances)[0]
-        return _score(np.array([float(each @ error) for each in weights]), self._weights)
+        return float(self.scores(np.array([float(each @ error) for each in weights])))
 
     def _precise(self, shares: FloatArray) -> FloatArray:
         """How precise what is drawn for every share is, beside continuous noise of the whole budget."""
         whole = float(self.law.variance)
-        return np.array(
-            [
-                whole / max(self.law.of_share(float(each)).drawn_variance, 1e-12) if each > 0.0 else 0.0
-                for each in shares
-            ]
-        )
+        drawn = [self.law.of_share(float(each)).drawn_variance if each > 0.0 else math.inf for each in shares]
+        return whole / np.maximum(drawn, 1e-12)
 
     @cached_property
     def _chances(self) -> FloatArray:
@@ -144,15 +128,8 @@ class Forecaster:
 
     def _held(self, cells: float) -> FloatArray:
         """Possible squares of what one of ``cells`` cells departs from what smaller tables say of it."""
-        if self.records is None:
-            return np.zeros(0)
-        mean = np.array(CONSTANTS.densities) * self.records / cells
+        mean = np.array(CONSTANTS.densities) * (self.records or 0.0) / cells
         return np.asarray((_UNEVEN * mean) ** 2 + mean, dtype=np.float64)
-
-    def scores(self, squares: FloatArray) -> FloatArray:
-        """Scores of rows of squared errors, a column a kind of question."""
-        logs = 0.5 * np.log(np.maximum(squares, 1e-24))
-        return np.asarray(np.exp(logs @ self._weights / self._weights.sum()))
 
     # ---- tables of few attributes ------------------------------------------------------------------------------
 
@@ -160,39 +137,36 @@ class Forecaster:
         """The best tables and shares: a search from several starts, each of sums and products alone."""
         some = self._tables_to_try()
         needed = {subset for axes in some if len(axes) < len(self.shape) for subset in subsets(axes)} | {()}
-        problem, inside, orders = self._sharing(some, sorted(needed, key=lambda axes: (len(axes), axes)))
-        orders_of = [len(axes) for axes in some]
-        counts = self._counts(problem, orders_of)
+        problem = self._sharing(some, sorted(needed, key=lambda axes: (len(axes), axes)))
+        orders = [len(axes) for axes in some]
+        counts = self._counts(problem, orders)
         if not ((problem.speaks > 0.0) & (counts > 0)).any(axis=1).all():
             # With few records it pays to leave out what noise would hide; what is asked has an interval all the same.
             problem = replace(problem, least=_CUBE)
-            counts = self._counts(problem, orders_of)
-        return self._plan(some, counts, problem, inside, orders)
+            counts = self._counts(problem, orders)
+        return self._plan(some, counts, problem)
 
     def singles(self) -> Plan:
         """Tables of one attribute that share everything: what their noise alone is."""
         some: list[Axes] = [(axis,) for axis, size in enumerate(self.shape) if size > 1]
-        problem, inside, orders = self._sharing(some, [(), *some])
-        problem = replace(problem, least=0.0)
+        problem = replace(self._sharing(some, [(), *some]), least=0.0)
         shares = problem.best([1] * len(some), alone=False)
         # Noise of a table counts by how even the others are: as if they were, and as if one value held nearly all.
         uneven = np.array([float(self.shape[axis]) for (axis,) in some]) ** (1.0 / 3.0)
         shares = (shares + uneven / uneven.sum()) / 2.0
         counts = np.maximum(np.floor(shares * _GRID), 1.0).astype(np.int64)
         counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
-        return self._plan(some, counts, problem, inside, orders)
+        return self._plan(some, counts, problem)
 
-    def _sharing(self, some: list[Axes], about: list[Axes]) -> tuple[Sharing, FloatArray, FloatArray]:
-        """The problem of sharing a budget among tables that tell residuals, and the cells and attributes of these."""
-        cells = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in some])
-        inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
+    def _cells_of(self, tables: Sequence[Axes]) -> FloatArray:
+        return np.array([float(math.prod(self.shape[axis] for axis in axes)) for axes in tables])
+
+    def _sharing(self, some: list[Axes], about: list[Axes]) -> Sharing:
+        """The problem of sharing a budget among tables that tell residuals."""
+        cells, inside = self._cells_of(some), self._cells_of(about)
         # How precisely a table that spends everything knows a residual inside it.
-        speaks = np.array(
-            [
-                [size if set(axes) <= set(table) else 0.0 for table in some]
-                for axes, size in zip(about, inside, strict=True)
-            ]
-        ) / (cells * float(self.law.variance))
+        holds = np.array([[set(axes) <= set(table) for table in some] for axes in about])
+        speaks = np.where(holds, inside[:, None], 0.0) / (cells * float(self.law.variance))
         adds, rest = self._needs(about, inside)
         orders = np.array([float(len(axes)) for axes in about])
         if some[-1] == tuple(range(len(self.shape))):
@@ -204,31 +178,31 @@ class Forecaster:
             orders = np.append(orders, orders.max() + 1.0)
         # What no question needs has no say.
         used = adds.max(axis=0) > 0.0
-        speaks, adds, inside, orders = speaks[used], adds[:, used], inside[used], orders[used]
-        least = _CUBE if rest.max() > 0.0 else 0.0
-        held, chances = self._priors(inside)
-        return Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, least), inside, orders
+        inside, least = inside[used], _CUBE if rest.max() > 0.0 else 0.0
+        return Sharing(
+            *(speaks[used], adds[:, used], self._weights, *self._priors(inside), self.law.exponent, least),
+            *(inside, orders[used]),
+        )
 
-    def _plan(
-        self, some: list[Axes], counts: IntArray, problem: Sharing, inside: FloatArray, orders: FloatArray
-    ) -> Plan:
+    def _plan(self, some: list[Axes], counts: IntArray, problem: Sharing) -> Plan:
         """Tables with their shares, by the whole numbers that are drawn."""
         kept, parts = np.flatnonzero(counts), counts / _GRID
         # The same problem with the precision that whole numbers have at these shares.
         plain = np.maximum(parts**self.law.exponent, 1e-100)
         drawn = replace(problem, speaks=problem.speaks * (self._precise(parts) / plain))
+        squares = drawn.errors(parts)
         return Plan(
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
-            _score(drawn.errors(parts), self._weights),
-            Known(inside, orders, problem.adds, drawn.precision(parts)),
+            *(float(self.scores(squares)), squares),
+            *(problem.cells, problem.orders, problem.adds, drawn.precision(parts)),
         )
 
     def beyond(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What tables of one attribute do not hold: cells and orders of residuals, and what each adds to every kind."""
         every = range(len(self.shape))
         about = [axes for order in range(_HIGHEST + 1) for axes in combinations(every, order)]
-        inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
+        inside = self._cells_of(about)
         adds, rest = self._needs(about, inside)
         orders = np.array([float(len(axes)) for axes in about])
         larger = orders > 1.0
@@ -238,30 +212,25 @@ class Forecaster:
             np.hstack([adds[:, larger], rest[:, None]]),
         )
 
-    def moved(self, known: Known, held: FloatArray) -> FloatArray:
+    def moved(self, plan: Plan, held: FloatArray) -> FloatArray:
         """Squared errors of tables that are moved towards smaller ones, by the mean squares that larger residuals hold.
 
         ``held`` has a row for each thing that may be so, and so has the answer; a column is a kind of question.
         """
-        priors = self._priors(known.cells)
-        low = mixed(known.precision, *priors)[0]
-        larger = held / (1.0 + held * known.precision)
-        return np.asarray(np.where(known.orders > 1.0, larger, low) @ known.adds.T)
+        low = mixed(plan.precision, *self._priors(plan.cells))[0]
+        larger = held / (1.0 + held * plan.precision)
+        return np.asarray(np.where(plan.orders > 1.0, larger, low) @ plan.adds.T)
 
     def _counts(self, problem: Sharing, orders: Sequence[int]) -> IntArray:
         """The best shares in whole parts of `_GRID`, without those that are next to nothing."""
         shares = problem.best(orders)
         counts = np.floor(shares * _GRID).astype(np.int64)
-        counts[(counts < _LEAST) & (self._spare(problem.speaks, shares) | (self.records is not None))] = 0
+        # A table that alone says something stays, where nothing is known of records.
+        says = (problem.speaks > 0.0) & (shares * _GRID >= _LEAST)
+        alone = ((problem.speaks > 0.0) & (says.sum(axis=1) == 0)[:, None]).any(axis=0)
+        counts[(counts < _LEAST) & (~alone | (self.records is not None))] = 0
         counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
         return counts
-
-    @staticmethod
-    def _spare(speaks: FloatArray, shares: FloatArray) -> NDArray[np.bool_]:
-        """Which tables are not alone with what they say."""
-        says = (speaks > 0.0) & (shares * _GRID >= _LEAST)
-        alone = (speaks > 0.0) & (says.sum(axis=1) == 0)[:, None]
-        return np.asarray(~alone.any(axis=0), dtype=np.bool_)
 
     def _tables_to_try(self) -> list[Axes]:
         """Tables of up to three attributes, those that were announced, and the cube, which comes last."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.tables.residuals import Axes
-from dphist.mechanisms.choosing.forecast import Forecaster, Known
+from dphist.mechanisms.choosing.forecast import Forecaster, Plan
 from dphist.mechanisms.choosing.pilot import PilotAnswer
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.wide.outlook import Outlook
@@ -51,32 +51,14 @@ class Product:
 def independent_product(
     forecaster: Forecaster,
     other: float,
-    known: Known | None,
+    plan: Plan | None,
     seen: PilotAnswer,
     announced: Sequence[Axes] = (),
 ) -> Product | None:
-    """The product of single attributes, if it is expected to lose less than another way.
+    """The product of single attributes, if it is expected to lose less than another way and records were counted.
 
-    Args:
-        forecaster: Knows what will be asked, of what shape and with what noise.
-        other: What the other way is expected to be off by.
-        known: What the tables of the other way know, if it is tables, which are moved towards smaller ones.
-        seen: What pilot queries showed.
-        announced: The tables whose pairs count, if tables were announced; all pairs by default.
-
-    Returns:
-        The product; None where the other way is better, or records were not counted.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> from dphist.mechanisms.choosing.asked import asked_kinds
-        >>> from dphist.model.law import NoiseLaw
-        >>> asked = asked_kinds((8, 8, 8), None, None, "cells")
-        >>> few = Forecaster((8, 8, 8), asked, NoiseLaw("laplace", Fraction(10)), 1e3)
-        >>> known = few.tables().known
-        >>> found = (independent_product(few, 4.0, known, PilotAnswer(1e3, apart)) for apart in (0.01, 0.5))
-        >>> [each is not None for each in found]
-        [True, False]
+    ``other`` is what that way is expected to be off by; where it is the tables of a plan, which are moved towards
+    smaller ones, that is worked out anew. Of announced tables their pairs count, else all.
     """
     pairs = pairs_of(forecaster.shape, announced or [tuple(range(len(forecaster.shape)))])
     looked = bool(announced) if seen.dependence is None else seen.dependence <= _DEPENDENT
@@ -85,37 +67,26 @@ def independent_product(
     total = max(1.0, seen.records)
     expected = Outlook(forecaster.law, forecaster.shape, pairs, pairs, total=total)
     apart, likely = expected.beyond[:, None], expected.likely
-    plan = forecaster.singles()
+    singles = forecaster.singles()
     cells, orders, adds = forecaster.beyond()
-    low = np.array(plan.forecast.errors) ** 2
-    product = forecaster.scores(low + departing(total, apart, cells, orders) @ adds.T)
+    product = forecaster.scores(singles.squares + departing(total, apart, cells, orders) @ adds.T)
     moved = np.full(product.size, other)
-    if known is not None:
-        moved = forecaster.scores(forecaster.moved(known, departing(total, apart, known.cells, known.orders)))
+    if plan is not None:
+        moved = forecaster.scores(forecaster.moved(plan, departing(total, apart, plan.cells, plan.orders)))
     best = np.minimum(product, moved)
     if (product / best) @ likely >= (moved / best) @ likely:
         return None
-    chosen = Marginals(tables=plan.tables, shares=plan.shares, estimator="weighed")
+    chosen = Marginals(tables=singles.tables, shares=singles.shares, estimator="weighed")
     return Product(chosen, float(product @ likely), float(moved @ likely))
 
 
 def pairs_of(shape: Sequence[int], tables: Sequence[Axes]) -> tuple[Axes, ...]:
-    """All pairs of attributes that lie in some table, of two values and more each.
-
-    Example:
-        >>> pairs_of((3, 3, 1, 2), [(0, 1, 2), (3,)])
-        ((0, 1),)
-    """
+    """All pairs of attributes that lie in some table, of two values and more each."""
     some = {pair for axes in tables for pair in combinations(sorted(set(axes)), 2)}
     return tuple(sorted(pair for pair in some if min(shape[axis] for axis in pair) > 1))
 
 
 def departing(records: float, apart: FloatArray | float, cells: FloatArray, orders: FloatArray) -> FloatArray:
-    """Mean squares of what a cell of tables of ``cells`` and ``orders`` attributes departs from smaller tables.
-
-    Example:
-        >>> departing(1000.0, 0.1, np.array([16.0, 64.0]), np.array([2.0, 3.0])).round().tolist()
-        [807.0, 55.0]
-    """
+    """Mean squares of what a cell of tables of ``cells`` and ``orders`` attributes departs from smaller tables."""
     moved = 2.0 * math.pi / cells ** (1.0 + _FULL) * (records * _LESS ** (orders - 2.0)) ** 2
     return np.asarray(np.asarray(apart) ** 2 * moved + records / cells, dtype=np.float64)

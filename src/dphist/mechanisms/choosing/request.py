@@ -219,11 +219,11 @@ class Request:
         if not self.small or part > (_WHOLE_OF_SEVERAL if self.tabular and self.kind != "cells" else _WHOLE):
             return None
         forecaster = self.forecaster()
-        cells, others = forecaster.cells().score, [(BLOCKS, forecaster.tree().score)]
+        cells, others = forecaster.cells(), [(BLOCKS, forecaster.tree())]
         if self.tabular:
             plan = forecaster.tables()
             if any(len(axes) < len(self.data.shape) for axes in plan.tables):
-                others.append((TABLES, plan.forecast.score))
+                others.append((TABLES, plan.score))
         if cells > (1.0 if self.tabular else _THAN_A_TREE) * min(other for _, other in others):
             return None
         mechanism, name = as_noised(self.data) if self.tabular and part < _AS_THEY_ARE else by_neighbours()

@@ -18,7 +18,7 @@ from fractions import Fraction
 from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.choosing import pointmasses
 from dphist.mechanisms.choosing.asked import in_words
-from dphist.mechanisms.choosing.forecast import Known
+from dphist.mechanisms.choosing.forecast import Plan
 from dphist.mechanisms.choosing.pilot import PilotAnswer, PilotQuery
 from dphist.mechanisms.choosing.request import Request, as_noised, by_neighbours
 from dphist.mechanisms.choosing.words import (
@@ -224,12 +224,12 @@ def _by_forecast(request: Request, seen: PilotAnswer) -> Choice | None:
     forecaster = request.forecaster(records)
     # What announced tables hold is not made light of: they are planned as if all of it were there.
     plan = (replace(forecaster, records=None) if request.kind == "marginals" else forecaster).tables()
-    mean = plan.forecast.score
-    known: Known | None = plan.known
+    mean = plan.score
+    tables: Plan | None = plan
     others: tuple[tuple[str, float], ...] = ()
     way: Choice | None = None
     if request.kind == "cells":
-        others = (("cells by themselves", forecaster.cells().score),)
+        others = (("cells by themselves", forecaster.cells()),)
     elif request.kind == "marginals":
         from dphist.mechanisms.residuals import Residuals
         from dphist.mechanisms.wide.choice import residual_error
@@ -244,17 +244,17 @@ def _by_forecast(request: Request, seen: PilotAnswer) -> Choice | None:
             mean = own
     else:
         # A tree is reckoned with all of its noise: that it adapts makes up for what else its forecast leaves out.
-        tree = replace(forecaster, records=None).tree().score
+        tree = replace(forecaster, records=None).tree()
         others = ((BLOCKS, tree),)
         if tree < mean:
             way = (
                 _averaged(),
                 f"{said}, so {TREE}: {beside(tree, (TABLES, mean), records=records, though=ADAPTS)}",
             )
-            mean, known = tree, None
+            mean, tables = tree, None
     product = None
     if shrink and not request.hides:
-        product = independent_product(forecaster, mean, known, seen, request.tables)
+        product = independent_product(forecaster, mean, tables, seen, request.tables)
     if product is not None:
         larger = ("larger tables or blocks", product.instead)
         return product.mechanism, (

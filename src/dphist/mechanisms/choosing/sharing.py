@@ -47,6 +47,9 @@ class Sharing:
     power: int
     least: float
     """What the last table, the cube, must have."""
+    cells: FloatArray
+    orders: FloatArray
+    """How many cells and attributes each residual has."""
 
     def precision(self, share: FloatArray) -> FloatArray:
         """How precisely every residual is known, for any number of rows of shares."""

@@ -83,5 +83,5 @@ def beside_cube(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> 
     from dphist.mechanisms.choosing.forecast import Forecaster
 
     cut = tuple(sorted({tuple(sorted(set(axes))) for axes in tables}))
-    cube = Forecaster(tuple(shape), (asked_tables("tables", tuple(shape), cut),), law).tables().forecast.score
-    return residual_error(law, shape, cut), float(cube)
+    cube = Forecaster(tuple(shape), (asked_tables("tables", tuple(shape), cut),), law).tables().score
+    return residual_error(law, shape, cut), cube
