@@ -113,15 +113,7 @@ class Auto:
         return self.why if plain else note
 
     def choose(self, data: Facts, seen: PilotAnswer | None = None) -> tuple[Mechanism, str]:
-        """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look.
-
-        Args:
-            data: A right, or what is public of one; nothing else is read.
-            seen: What pilot queries showed.
-
-        Returns:
-            The mechanism, and why.
-        """
+        """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look."""
         return rule.choose(self._request(data), seen or PilotAnswer())
 
     def _request(self, data: Facts) -> Request:

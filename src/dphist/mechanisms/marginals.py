@@ -120,8 +120,8 @@ class Marginals:
         called = [f"axis {a}" for a in range(len(data.shape))] if data.domain is None else data.domain.names
         names = ", ".join("×".join(called[a] for a in table) or "the total" for table in axes)
         how = "an equal share" if len(set(shares)) == 1 else "a share of its own"
-        were = "was" if len(axes) == 1 else "were"
-        note = f"{so_many(len(axes), 'table')} {were} measured directly, each with {how} ({names})"
+        were = "was measured directly" if len(axes) == 1 else f"were measured directly, each with {how}"
+        note = f"{so_many(len(axes), 'table')} {were} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
         ordered = _neighbours(data.domain)

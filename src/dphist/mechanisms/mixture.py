@@ -122,15 +122,7 @@ class Mixture:
         return self.after_count(rest, outlook)
 
     def after_count(self, rest: PrivateRecords, outlook: Outlook) -> TableEstimate:
-        """Go on once records were counted (`counted`).
-
-        Args:
-            rest: What is left of the right.
-            outlook: What is expected of both ways.
-
-        Returns:
-            The tables, with their errors and the model.
-        """
+        """Go on with what is left of the right, once records were counted (`counted`)."""
         asked = [tuple(sorted(set(axes))) for axes in announced(rest, self.tables, self.ways)]
         course = self.course or Course(count=COUNT_SHARE[outlook.law.kind], look=outlook.look())
         if course.look:
@@ -163,13 +155,7 @@ class Mixture:
     def together(self, errors: ResidualNoise, asked: Sequence[Axes], note: str) -> TableEstimate:
         """Fit a model to all that was measured, and publish tables between both, once they are read.
 
-        Args:
-            errors: Of what was measured.
-            asked: The tables to publish; those that are not covered are the model's guess.
-            note: How it came about.
-
-        Returns:
-            The tables, with their errors and the model.
+        Those of ``asked`` that are not covered are the model's guess.
         """
         later = LaterModel(
             partial(fit_together, errors.residuals, asked, self.classes, self.steps, self.long)
@@ -180,17 +166,7 @@ class Mixture:
 def counted(
     data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int, share: Fraction | None = None
 ) -> tuple[PrivateRecords, Outlook]:
-    """Count the records with a small part of a right: the rest of it, and what is expected of both ways.
-
-    Args:
-        data: The right.
-        tables: The announced tables; read off the workload by default, else all of ``ways`` attributes.
-        ways: How many attributes the tables have when none are announced.
-        share: Of the right, what counting costs; little, by default.
-
-    Returns:
-        What is left of the right, and the outlook.
-    """
+    """Count the records with a small part of a right: the rest of it, and what is expected of both ways."""
     shape, law = data.shape, data.law()
     every = [(axis,) for axis in range(len(shape))]
     wanted = wanted_tables(shape, [*announced(data, tables, ways), *every])

@@ -77,18 +77,12 @@ class _Misfit(Exception):  # noqa: N818 -- never leaves this module
 def checked(cls: Class) -> Class:
     """Let a mechanism's dataclass read its options by their annotations when it is built.
 
-    Args:
-        cls: A frozen dataclass.
-
-    Returns:
-        The same class; its constructor now converts what converts exactly and refuses the rest by a `MechanismError`.
+    What converts exactly is converted, the rest is refused by a `MechanismError`.
 
     Example:
         >>> from dphist.mechanisms import DPCube, Tree
-        >>> DPCube(cells_share="0.5").cells_share
-        Fraction(1, 2)
-        >>> Tree(fanout=16.0).fanout
-        16
+        >>> DPCube(cells_share="0.5").cells_share, Tree(fanout=16.0).fanout
+        (Fraction(1, 2), 16)
         >>> Tree(fanout="many")
         Traceback (most recent call last):
             ...
@@ -119,12 +113,6 @@ def checked(cls: Class) -> Class:
 
 def fitted(mechanism: Any) -> Mechanism:
     """Give the mechanism with its options read by their annotations, at the front door.
-
-    Args:
-        mechanism: A mechanism, ours or somebody else's.
-
-    Returns:
-        The mechanism, or an equal one whose shares are exact fractions.
 
     Raises:
         MechanismError: if it is no mechanism, an option is of the wrong kind, or it could not be written into a file.

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Paper:
-    """One publication of the literature.
-
-    Args:
-        authors: All of them, family names last, separated by commas.
-        year: When it was published in the form that is cited.
-        title: Its title.
-        venue: The journal or conference.
+    """One publication: all authors, family names last, and the journal or conference of the form that is cited.
 
     Example:
         >>> PRIVELET.short

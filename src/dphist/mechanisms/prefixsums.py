@@ -63,13 +63,6 @@ def prefix_error(size: int, law: NoiseLaw) -> float:
     With f_j = C(2j, j)/4ʲ the coefficients of 1 ÷ √(1 − x), the question's largest column has Σ_{j<n} f_j² in squares,
     and prefix k adds up k draws with weights f_0 … f_{k−1}.
 
-    Args:
-        size: How many cells.
-        law: The law that a question about single cells would get for the same budget.
-
-    Returns:
-        The error.
-
     Example:
         >>> from dphist.model.law import NoiseLaw
         >>> round(prefix_error(4096, NoiseLaw("gaussian", 1)) / NoiseLaw("gaussian", 1).variance ** 0.5, 2)

@@ -61,28 +61,13 @@ def made_by(mechanism: _Mechanism, estimate: Estimate | TableEstimate) -> _Mecha
     """The mechanism that a release names: with all that it chose filled in, so that a replay chooses nothing again.
 
     Rules of choosing change from one version to the next; what an old release asked of the records does not.
-
-    Args:
-        mechanism: Who made the estimate.
-        estimate: What it made.
-
-    Returns:
-        An equal mechanism that asks the same questions and makes the same of the answers, whatever the rules.
     """
     filled: Any = estimate.made_by
     return mechanism if filled is None else filled
 
 
 def bare(mechanism: _Mechanism) -> _Mechanism:
-    """The mechanism without anything that releases fill in: it chooses anew.
-
-    What is filled in are the fields that equal mechanisms may differ in.
-
-    Args:
-        mechanism: Any mechanism, perhaps that of a release.
-
-    Returns:
-        The mechanism itself where nothing was filled in; otherwise an equal one.
+    """The mechanism without anything that releases fill in, which are the fields that equal ones may differ in.
 
     Example:
         >>> from dphist.mechanisms import Auto, Laplace

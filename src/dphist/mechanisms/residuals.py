@@ -158,15 +158,7 @@ def measure_residuals(
 ) -> TableResiduals:
     """Use a right up on the best residuals (under ρ) or tables (under ε) for some wanted tables.
 
-    Args:
-        data: The right.
-        wanted: The tables that must be covered, none inside another (`wanted_tables`).
-        ranges: The axes whose ranges will be asked inside them.
-        kinds: Kinds of tables that do not count alike.
-        by_cells: Whether every cell counts alike in the plan, not every table.
-
-    Returns:
-        All that was measured, by residuals.
+    None of these lies inside another (`wanted_tables`); ``ranges`` are the axes whose ranges will be asked inside them.
     """
     shape, gaussian = data.shape, data.law().gaussian
     trees = plan_axes(data.domain, ranges, gaussian=gaussian)

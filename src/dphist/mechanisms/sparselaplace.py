@@ -46,15 +46,7 @@ class SparseLaplace:
     threshold: Count | None = None
 
     def level(self, scale: Fraction, cells: int) -> int:
-        """The threshold at a noise ``scale`` on a domain of ``cells`` cells.
-
-        Args:
-            scale: The scale of the noise.
-            cells: How many cells the domain has.
-
-        Returns:
-            The least noisy count that is published.
-        """
+        """The threshold for noise of a ``scale`` on a domain of ``cells`` cells."""
         if self.threshold is not None:
             return self.threshold
         # Solve cells · α^τ ÷ (1 + α) = _BY_CHANCE for τ.

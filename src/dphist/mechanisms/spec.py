@@ -42,12 +42,7 @@ def from_json(described: dict[str, Any]) -> Mechanism:
 def show(value: object, *, filled: bool = False) -> str:
     """Print a mechanism as one line: its name and whatever differs from the default.
 
-    Args:
-        value: The mechanism, or an ingredient of one.
-        filled: Print what a release has filled in, too: `parse` reads the line back as who measured.
-
-    Returns:
-        The line.
+    With ``filled`` what a release has filled in, too: `parse` reads the line back as who measured.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree, Auto
@@ -70,17 +65,8 @@ def show(value: object, *, filled: bool = False) -> str:
 def in_words(mechanism: object) -> dict[str, str]:
     """Say who a mechanism is, for people who have not read the code.
 
-    Args:
-        mechanism: The mechanism.
-
-    Returns:
-        Its ``name`` with the options that were given, the same with all that it has ``chosen`` (empty if nothing was),
-        what it does in plain ``words``, and a ``reference`` to who thought of it.
-
-    Example:
-        >>> from dphist.mechanisms import Tree
-        >>> in_words(Tree(fanout=4))["name"]
-        'tree(fanout=4)'
+    Gives its ``name`` with the options that were given, the same with all that it has ``chosen`` (empty if nothing
+    was), what it does in plain ``words``, and a ``reference`` to who thought of it.
     """
     paragraphs = (getdoc(type(mechanism)) or "").split("\n\n")
     name, filled = show(mechanism), show(mechanism, filled=True)

@@ -152,15 +152,8 @@ def complete_tree(
 ) -> MeasuredTree:
     """Lay out blocks of given sides, coarse to fine: every side a multiple of the next; the last blocks are cut.
 
-    Args:
-        shape: Of the cells.
-        sides: Of the blocks of every level.
-        value: What was measured, level by level, the blocks of a level in C order; None if nothing was yet.
-        variance: With what variance.
-        kind: And with what kind of noise.
-
-    Returns:
-        The tree; with a root of its own over everything if the first level has several blocks.
+    ``value`` is what was measured, level by level, the blocks of a level in C order; None if nothing was yet. The tree
+    has a root of its own over everything if the first level has several blocks.
     """
     sizes, axes = np.array(shape, dtype=np.int64), len(shape)
     coarse, low = sizes, np.zeros((1, axes), dtype=np.int64)

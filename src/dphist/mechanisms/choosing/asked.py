@@ -52,10 +52,6 @@ def asked_kinds(
     """What will be asked: what was announced, or a mixture if nobody said, in which every kind but cells counts alike.
 
     ``kind`` is that of the workload, or one announced by its name alone; None for a mixture that was announced.
-
-    Example:
-        >>> [each.name for each in asked_kinds((8, 4, 2), None, None, None)]
-        ['cells', 'tables of 1', 'tables of 2', 'ranges of 2', 'boxes']
     """
     every = range(len(shape))
     if workload is not None and workload.parts and kind is None:
@@ -92,12 +88,7 @@ def asked_kinds(
 
 
 def asked_tables(name: str, shape: tuple[int, ...], tables: Sequence[Axes]) -> Asked:
-    """Cells of tables: those of one table are alike, so each table is one box, asked as often as it has cells.
-
-    Example:
-        >>> asked_tables("pairs", (2, 3, 4), [(0, 1), (1, 2)]).times.round(2).tolist()
-        [0.33, 0.67]
-    """
+    """Cells of tables: those of one table are alike, so each table is one box, asked as often as it has cells."""
     low = np.zeros((len(tables), len(shape)), dtype=np.int64)
     high = np.array(
         [[1 if a in table else n for a, n in enumerate(shape)] for table in tables], dtype=np.int64
@@ -111,14 +102,7 @@ def _boxes(name: str, ranges: Workload) -> Asked:
 
 
 def in_words(workload: Workload) -> str:
-    """A part of a mixture in the words of those who announce it, with how many attributes its tables have.
-
-    Example:
-        >>> from dphist.model.domain import Nominal, Ordinal
-        >>> domain = Domain([Ordinal("age", range(9)), Nominal("sex", ["F", "M"])])
-        >>> in_words(Workload.cells(domain)), in_words(Workload.marginals(domain, 2))
-        ('cells', 'two-way tables')
-    """
+    """A part of a mixture in the words of those who announce it, with how many attributes its tables have."""
     if not workload.tables:
         return workload.kind.removeprefix("all_")
     ways = sorted({len(axes) for axes in workload.tables})

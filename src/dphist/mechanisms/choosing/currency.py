@@ -41,18 +41,9 @@ def settle(
     workload: Workload | None = None,
     share: Fraction = Fraction(1),
 ) -> Budget:
-    """Say what of an (ε, δ) is spent: its ρ, or its pure ε where that has the smaller forecast.
+    """Say what of an (ε, δ) is spent: its ρ, or its pure ε where that has the smaller forecast for `auto`.
 
-    Args:
-        mechanism: Who publishes; only `auto` chooses.
-        budget: What was allowed.
-        domain: What is counted.
-        unit: Who is protected.
-        workload: What was announced.
-        share: Of the budget, that this is about.
-
-    Returns:
-        The budget as it is, or its pure ε, which remembers the (ε, δ) that was allowed.
+    A pure ε remembers the (ε, δ) that was allowed; ``share`` is the part of the budget that this is about.
 
     Example:
         >>> import dphist

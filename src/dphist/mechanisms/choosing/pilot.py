@@ -41,19 +41,15 @@ _EXPECTED, _WITHIN = 0.01, 0.02
 
 @dataclass(frozen=True)
 class PilotAnswer:
-    """What pilot queries said; None and nothing where they were not asked.
-
-    Args:
-        records: About how many there are.
-        dependence: How far attributes depend on each other, from 0, not at all, to 1.
-        spread: How many records there are but for tall cells, about.
-        point_masses: Attributes and their values that have a large part of the records.
-    """
+    """What pilot queries said; None and nothing where they were not asked."""
 
     records: float | None = None
     dependence: float | None = None
+    """How far attributes depend on each other, from 0, not at all, to 1."""
     spread: float | None = None
+    """How many records there are but for tall cells, about."""
     point_masses: tuple[tuple[int, int], ...] = ()
+    """Attributes and their values that have a large part of the records."""
 
 
 @checked
@@ -67,12 +63,6 @@ class PilotQuery:
         spread: The share of what is left then that buys how many records there are but for tall cells.
         heap: The share of what is left then that buys which value of an attribute is a point mass of these; after each
             that is found the same once more.
-
-    Example:
-        >>> from dphist.testing import open_counts
-        >>> seen, rest = PilotQuery(blocks=0).at(open_counts([[900, 0], [0, 900]], 1))
-        >>> seen.records > 0, seen.dependence, rest.law().scale
-        (True, None, Fraction(128, 127))
     """
 
     total: Share = TOTAL
@@ -133,25 +123,11 @@ def _dependence_of(data: PrivateCounts, records: float) -> float:
 
 
 def dependence(blocks: FloatArray, variance: float, records: float) -> float:
-    """How far attributes depend on each other, from noisy counts of blocks.
+    """How far attributes depend on each other, from 0 to 1, by noisy counts of blocks.
 
     For two attributes with parts p and q of the records in their blocks and residuals r from independence, it is
     Σr² ÷ (records² (1 − Σp²)(1 − Σq²)), the noise in Σr² taken off; over all pairs of attributes both sides are added
     up. What noise leaves open is filled in by what is expected, and it is never said to be less than noise may hide.
-
-    Args:
-        blocks: Noisy counts, an axis an attribute.
-        variance: Of each.
-        records: About how many there are.
-
-    Returns:
-        A number from 0 to 1.
-
-    Example:
-        >>> import numpy as np
-        >>> level, diagonal = np.full((3, 3), 100.0), np.diag([300.0, 300.0, 300.0])
-        >>> round(dependence(level, 1.0, 900.0), 2), round(dependence(diagonal, 1.0, 900.0), 2)
-        (0.0, 0.5)
     """
     energy = against = doubt = 0.0
     for pair in combinations(range(blocks.ndim), 2):

@@ -40,24 +40,14 @@ _WHOLE, _WHOLE_OF_SEVERAL, _THAN_A_TREE, _AS_THEY_ARE = 0.5, 0.35, 0.5, 0.12
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What was announced, about a right of which only public facts are read: its shape, its domain, its law of noise.
-
-    Args:
-        data: The right.
-        workload: What will be asked, where the right was not told.
-        guaranteed: Whether guaranteed intervals should be narrow.
-        again: Who chooses for pieces of it.
-
-    Example:
-        >>> from dphist.testing import open_counts
-        >>> Request(open_counts([1, 2, 3], 1), "prefixes").kind
-        'prefixes'
-    """
+    """What was announced, about a right of which only public facts are read: shape, domain, law of noise."""
 
     data: Facts
     workload: Kind | None = None
+    """What will be asked, where the right was not told."""
     guaranteed: bool = False
     again: Mechanism | None = None
+    """Who chooses for pieces of it."""
 
     @cached_property
     def kind(self) -> Kind | None:

@@ -49,14 +49,7 @@ _TOTAL = PilotQuery(blocks=Fraction(0))
 
 @dataclass(frozen=True)
 class Pilot:
-    """A pilot query, and when it is asked.
-
-    Args:
-        when: The condition in words.
-        asks: What is asked, in words.
-        holds: Whether the condition holds.
-        query: What is asked.
-    """
+    """A pilot query, and when it is asked; ``when`` and ``asks`` are in the chart."""
 
     when: str
     asks: str
@@ -66,18 +59,12 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the rule: a mechanism if its condition holds, else the next step.
-
-    Args:
-        when: The condition in words.
-        then: What is measured, in words.
-        names: The mechanisms that it may choose.
-        choose: The choice and why, or None.
-    """
+    """A step of the rule: a mechanism if its condition holds, else the next; ``when`` and ``then`` are in the chart."""
 
     when: str
     then: str
     names: tuple[str, ...]
+    """The mechanisms that it may choose."""
     choose: Callable[[Request, PilotAnswer], Choice | None]
 
 

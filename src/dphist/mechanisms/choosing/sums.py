@@ -25,14 +25,7 @@ from dphist.model.workload import Workload
 
 
 def signed(mechanism: Mechanism) -> Mechanism | None:
-    """The form of a mechanism that takes sums; None if its model is one of counts.
-
-    Example:
-        >>> from dphist.mechanisms import Posterior, Tree
-        >>> from dphist.mechanisms.spec import show
-        >>> show(signed(Tree(fanout=4))), signed(Posterior())
-        ('tree(fanout=4, nonnegative=False)', None)
-    """
+    """The form of a mechanism that takes sums; None if its model is one of counts."""
     match mechanism:
         case Laplace() | Gaussian():
             return mechanism
@@ -60,11 +53,5 @@ def candidates(shape: tuple[int, ...], workload: Workload | None) -> Iterator[Me
 
 
 def plan_tables(shape: tuple[int, ...]) -> Plan:
-    """The best tables and shares of a cube of which nobody said what will be asked, whatever it holds.
-
-    Example:
-        >>> plan = plan_tables((20, 5, 4))
-        >>> (0, 1, 2) in plan.tables, sum(plan.shares)
-        (True, Fraction(1, 1))
-    """
+    """The best tables and shares of a cube of which nobody said what will be asked, whatever it holds."""
     return Forecaster(shape, asked_kinds(shape, None, None, None), NoiseLaw("laplace", Fraction(1))).tables()

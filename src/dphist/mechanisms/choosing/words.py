@@ -22,12 +22,11 @@ TOO_HOPEFUL = "this forecast is known to be too hopeful"
 ADAPTS = "forecasts do not know how well blocks fit the data"
 RISKS_LESS = "this way is expected to lose less where a forecast errs"
 # Forecasts that differ by less than this factor are about as good.
-_ALIKE = 1.08
+ALIKE = 1.08
 # From this factor on people say how many times as much.
 _TIMES = 1.5
 # Longer lists of tables are left to the mechanism's options, which name them all.
 _LONG_LIST = re.compile(r" \([^()]{100,}\)")
-_ALL_OF_IT = ("1 table was measured directly, each with an equal share", "1 table was measured directly")
 
 
 def two_digits(records: float) -> int:
@@ -41,11 +40,6 @@ def rough(error: float) -> str:
     if error >= 10.0:
         return f"{two_digits(error):,}"
     return f"{error:.2g}"
-
-
-def of_about(records: float | None) -> str:
-    """Of how many records, where a noisy number of them was paid for."""
-    return "" if records is None else f", of about {max(two_digits(records), 0):,} records in all"
 
 
 def beside(
@@ -63,15 +57,14 @@ def beside(
         'single tables would be about as good'
         >>> beside(6.8, ("waves", 12.1), records=5e3)
         'waves would be 1.8 times as far off, of about 5,000 records in all'
-        >>> beside(6.8, ("blocks", 7.9))
-        'blocks would be off by 16% more'
         >>> beside(6.8, ("tables", 5.0), though="such forecasts are too hopeful")
         'tables are forecast to be off by 26% less, but such forecasts are too hopeful'
     """
-    alike = [name for name, other in others if max(off, other) <= _ALIKE * min(off, other)]
+    alike = [name for name, other in others if max(off, other) <= ALIKE * min(off, other)]
     said = [f"{' and '.join(alike)} would be about as good"] if alike else []
     said += [f"{name} {_than(off, other, though)}" for name, other in others if name not in alike]
-    return "; ".join(said) + of_about(records)
+    counted = "" if records is None else f", of about {max(two_digits(records), 0):,} records in all"
+    return "; ".join(said) + counted
 
 
 def _than(off: float, other: float, though: str) -> str:
@@ -84,18 +77,6 @@ def _than(off: float, other: float, though: str) -> str:
     return f"would be off by {round(100.0 * (other / off - 1.0))}% more"
 
 
-def misplaced(off: float, other: float, otherwise: str) -> str:
-    """Which part of the records a table of two attributes has in a wrong cell, and would have otherwise.
-
-    Example:
-        >>> misplaced(0.043, 0.151, "else")
-        'in tables of two attributes about 4.3% of the records will typically lie in a wrong cell, else 15%'
-    """
-    than = "about as many" if other <= _ALIKE * off else f"{rough(100.0 * other)}%"
-    said = f"in tables of two attributes about {rough(100.0 * off)}% of the records will typically lie in a wrong cell"
-    return f"{said}, {otherwise} {than}"
-
-
 def in_detail(note: str) -> str:
     """The end of a reason: what the chosen mechanism says of its estimate, without a list that its options repeat.
 
@@ -103,6 +84,4 @@ def in_detail(note: str) -> str:
         >>> in_detail("2 tables were measured (a, b)"), in_detail("")
         ('. In detail: 2 tables were measured (a, b).', '.')
     """
-    if not note:
-        return "."
-    return f". In detail: {_LONG_LIST.sub('', note).replace(*_ALL_OF_IT)}."
+    return f". In detail: {_LONG_LIST.sub('', note)}." if note else "."

@@ -321,13 +321,8 @@ def grow(
 ) -> tuple[MeasuredTree, IntArray]:
     """Grow a tree: the rule is asked what to do with every front, first come first served, until none is left.
 
-    Args:
-        data: The right to ask; all of it is spent if the rule finishes every box.
-        rule: Takes a front and gives those that go on.
-        shape: To take the cells in another shape than their own, such as one row.
-
-    Returns:
-        The tree, and the level that the rule gave each box (in the order of the nodes if nothing was pooled).
+    All of the right is spent if the rule finishes every box. Cells may be taken in another ``shape``, such as one row.
+    Gives the tree, and the level that the rule gave each box (in the order of the nodes if nothing was pooled).
     """
     front = Front.whole(data, shape)
     waiting = deque([front])

@@ -42,19 +42,16 @@ _TALLEST = 1 << 60
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The blocks of a line or a hierarchy, coarse to fine, and what each level may spend.
-
-    Args:
-        blocks: For each level, a number for every cell.
-        shares: For each level, its share of the budget; they add up to one.
-        full: Whether most cells are full, by a noisy answer.
-        halved: Whether blocks are halved all the way, as they are under ρ if cells are full.
-    """
+    """The blocks of a line or a hierarchy, coarse to fine, and what each level may spend."""
 
     blocks: tuple[IntArray, ...]
+    """For each level, a number for every cell."""
     shares: tuple[Fraction, ...]
+    """For each level, its share of the budget; they add up to one."""
     full: bool = False
+    """Whether most cells are full, by a noisy answer."""
     halved: bool = False
+    """Whether blocks are halved all the way, as they are under ρ if cells are full."""
 
 
 def line_levels(size: int) -> tuple[int, ...]:
@@ -88,17 +85,9 @@ def group_labels(hierarchy: Hierarchy, level: int) -> IntArray:
 
 
 def lay_out(data: PrivateCounts, first: int, other: int) -> tuple[PrivateCounts, Layout]:
-    """Give what is left of a right, and the blocks that it should measure.
+    """Give what is left of a right, and the blocks that it should measure; shares go by the weights of levels.
 
     Private because how full an ordered line is, is a question with a share of its own (`Heights`); all else is public.
-
-    Args:
-        data: A right.
-        first: What the first level weighs, where a line is not full.
-        other: What every other level weighs.
-
-    Returns:
-        What is left of the right, and the layout.
 
     Example:
         >>> from dphist.testing import open_counts

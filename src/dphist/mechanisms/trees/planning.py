@@ -6,7 +6,6 @@ Nothing here asks anything. A plan is a public function of the shape, the worklo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -131,23 +130,12 @@ class Planner:
         cls, shape: tuple[int, ...], workload: Workload | None, domain: Domain | None, law: NoiseLaw
     ) -> Planner:
         """Look at the ranges that will be asked; ranges of all sizes count a little, as they show where to look."""
-        goals = [(workload, 1.0), (None, CONSTANTS.all_sizes)]
-        asked = [(asked_ranges(goal, domain, shape), part) for goal, part in goals]
-        return cls.for_boxes(shape, [(ranges.low, ranges.high, part) for ranges, part in asked], law)
-
-    @classmethod
-    def for_boxes(
-        cls, shape: tuple[int, ...], kinds: Sequence[tuple[IntArray, IntArray, float]], law: NoiseLaw
-    ) -> Planner:
-        """Look at boxes of several kinds: where they begin and end, and how much each kind counts beside plain noise.
-
-        Errors of a kind are reckoned as parts of what plain noise on every cell would make of it, so that none counts
-        more because its sums are longer.
-        """
         sides = halvings(shape)
         weight = np.zeros(len(sides))
-        for low, high, part in kinds:
-            gains = level_gains(shape, sides, low, high)
+        for goal, part in ((workload, 1.0), (None, CONSTANTS.all_sizes)):
+            asked = asked_ranges(goal, domain, shape)
+            # Errors are parts of what plain noise on every cell makes: none counts more because its sums are longer.
+            gains = level_gains(shape, sides, asked.low, asked.high)
             weight += part * gains / gains.sum()
         return cls(sides, volumes(shape, sides), weight, law)
 

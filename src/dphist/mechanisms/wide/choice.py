@@ -18,7 +18,7 @@ import numpy as np
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.choosing.pilot import PilotQuery
-from dphist.mechanisms.choosing.words import misplaced
+from dphist.mechanisms.choosing.words import ALIKE, rough
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
 from dphist.mechanisms.wide.outlook import COUNT_SHARE
@@ -58,12 +58,19 @@ def publish_tables(
     rest, outlook = counted(data, mixture.tables, mixture.ways)
     better, plain = float(outlook.likely @ np.minimum(outlook.together, outlook.apart)), outlook.plain
     if better <= plain:
-        said = f"and a model fitted to them (mixture): {misplaced(better, plain, 'without the model')}"
+        said = f"and a model fitted to them (mixture): {_misplaced(better, plain, 'without the model')}"
         # Counting records is the first thing that a mixture does by itself.
         return said, None, mixture, mixture.after_count(rest, outlook)
     look = PilotQuery(total=COUNT_SHARE[data.law().kind], blocks=Fraction(0))
-    said = f"by themselves (residuals): {misplaced(plain, better, 'with a model fitted to them')}"
+    said = f"by themselves (residuals): {_misplaced(plain, better, 'with a model fitted to them')}"
     return said, look, plain_tables, plain_tables.estimate_tables(rest)
+
+
+def _misplaced(off: float, other: float, otherwise: str) -> str:
+    """Which part of the records a table of two attributes has in a wrong cell, and would have otherwise."""
+    than = "about as many" if other <= ALIKE * off else f"{rough(100.0 * other)}%"
+    said = f"in tables of two attributes about {rough(100.0 * off)}% of the records will typically lie in a wrong cell"
+    return f"{said}, {otherwise} {than}"
 
 
 def residual_error(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> float:
