@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+import surface
 from dphist.model.workload.questions import Questions
 from dphist.release.derived import Derived
 from dphist.release.tables import Tables
-from dphist_bench.fuzz import surface
 
 ROOT = Path(__file__).parent.parent
 

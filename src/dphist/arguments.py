@@ -160,7 +160,9 @@ def _fits_inside(value: Any, outer: str, inner: ast.expr, scope: Mapping[str, An
         return False
     if outer in ("Mapping", "dict"):
         return all(_fits(k, parts[0], scope) and _fits(v, parts[1], scope) for k, v in value.items())
-    if outer in ("Sequence", "Iterable", "list") and isinstance(value, list | tuple):
+    if outer in ("Sequence", "Iterable", "list") and (
+        isinstance(value, list | tuple) or _is(value, "NDArray", {})
+    ):
         return all(_fits(each, parts[0], scope) for each in value)
     if outer == "tuple" and isinstance(value, tuple | list):
         if len(parts) == 2 and isinstance(parts[1], ast.Constant):
@@ -192,7 +194,8 @@ def _class(*names: str) -> Callable[[Any], bool]:
 
 
 _OURS = (
-    "Domain", "Histogram", "Release", "Workload", "Unit", "Ledger", "Ordinal", "Nominal", "Pair", "Reservation",
+    "Domain", "Histogram", "Release", "Workload", "Unit", "Ledger", "Ordinal", "Nominal", "Measure", "Pair",
+    "Reservation",
 )  # fmt: skip
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),

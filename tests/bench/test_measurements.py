@@ -30,7 +30,6 @@ SLOW = {"accuracy"}
 # Run quickly by a file of tests of its own.
 ELSEWHERE = {
     "coverage": "test_bench_coverage.py",
-    "publicfuzz": "test_publicfuzz.py",
     "textfuzz": "test_textfuzz.py",
     "neighbours": "../attacks/test_neighbouring_tables.py",
     "fairness": "../attacks/test_neighbouring_tables.py",

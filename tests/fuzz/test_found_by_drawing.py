@@ -1,4 +1,4 @@
-"""What `dphist bench run publicfuzz` found once: each is refused by name now."""
+"""What a campaign over everything public found once (`bench/results/campaigns.md`): each is refused by name now."""
 
 from fractions import Fraction
 

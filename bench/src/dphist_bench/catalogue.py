@@ -83,7 +83,6 @@ ROOMS: dict[str, dict[str, str]] = {
         "mutants": "bugs planted in the trusted code, one at a time: which of them the tests notice",
         "textfuzz": "one record of a CSV or JSON file changed, every other read the same or the file refused",
         "precision": "values that only one of two neighbours can produce, in every mechanism that may be released",
-        "publicfuzz": "every public function, method and command, given anything: an answer or an error of ours",
         "neighbours": "tables that differ in one person of any content, through every source: the largest distance",
         "fairness": "which of a person's rows are kept: χ² over a million people on each engine, and bounding's CPU",
         "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
