@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import sys
 
 import numpy as np
 import pytest
 
-from dphist_bench.cases import Case, Reading, Setting
-from dphist_bench.peers import jobs, outside
+from dphist_bench.cases import Case, Reading
+from dphist_bench.peers import outside, ways
 from dphist_bench.peers.__main__ import REQUIREMENTS
-from dphist_bench.peers.outside import PEERS, Cost, Peer, Skipped
-from dphist_bench.peers.verdicts import CLAIMS_COST, CLAIMS_ERROR, CLAIMS_LARGEST
-from dphist_bench.peers.views import Beside, Versions
+from dphist_bench.peers.jobs import CLAIMS_COST, CLAIMS_ERROR, Beside, Versions
+from dphist_bench.peers.outside import PEERS, Peer, Skipped
 from dphist_bench.results import Results, Row
-
-QUICK = Setting(quick=True)
 
 
 @pytest.fixture
 def stranger(tmp_path, monkeypatch):
     """Make a peer out of a piece of code, as if it were another library with a Python of its own."""
 
-    def make(code, sizes=(4,)):
-        script = tmp_path / "with_stranger.py"
-        script.write_text("def load():\n    return 'stranger 7'\n\n" + code)
-        # A joined absolute path stands for itself.
-        monkeypatch.setitem(PEERS, "stranger", Peer(str(script.with_suffix("")), "stranger"))
-        return outside.run("stranger", "nothing", sizes, "1", [str(tmp_path / "out.npy")], limit=30)
+    def make(code, sizes=(4,), limit=30):
+        script = tmp_path / "ways.py"
+        body = "".join(f"    {line}\n" for line in code.splitlines())
+        script.write_text("class Stranger:\n    def load():\n        return 'stranger 7'\n\n" + body)
+        monkeypatch.setitem(PEERS, "stranger", Peer("Stranger", "stranger", file=script))
+        return outside.run("stranger", "nothing", sizes, "1", [str(tmp_path / "out.npy")], limit=limit)
 
     return make
 
@@ -50,20 +46,6 @@ def test_a_run_reports_the_job_apart_from_the_start(stranger, tmp_path):
     assert cost.version.startswith("stranger 7, Python 3")
 
 
-def test_what_descendants_take_counts(stranger):
-    cost = stranger(
-        "def publish(records, sizes, epsilon, out):\n"
-        "    import subprocess, sys\n"
-        "    busy = 'import sys, time\\nwhile time.process_time() < 0.5: pass\\n'\n"
-        "    busy += 'print(1, flush=True)\\nsys.stdin.read()'\n"
-        "    child = subprocess.Popen([sys.executable, '-c', busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
-        "    child.stdout.readline()\n"
-        "    global keep\n"
-        "    keep = child\n"
-    )
-    assert cost.job_cpu > 0.45
-
-
 def test_memory_is_that_of_the_job_and_not_of_who_started_it(stranger):
     ballast = np.ones(20_000_000)
     cost = stranger("def publish(*_):\n    pass\n")
@@ -75,12 +57,9 @@ def test_a_failure_is_told_without_its_words(stranger):
         stranger("def publish(*_):\n    raise ValueError('row 7 of /some/path')\n")
 
 
-def test_a_job_that_does_not_end_is_ended(tmp_path, monkeypatch):
-    script = tmp_path / "with_stranger.py"
-    script.write_text("def load():\n    return ''\ndef publish(*_):\n    import time\n    time.sleep(600)\n")
-    monkeypatch.setitem(PEERS, "stranger", Peer(str(script.with_suffix("")), "stranger"))
+def test_a_job_that_does_not_end_is_ended(stranger):
     with pytest.raises(Skipped, match="not done in 1 s"):
-        outside.run("stranger", "nothing", (4,), "1", ["out"], limit=1)
+        stranger("def publish(*_):\n    import time\n    time.sleep(600)\n", limit=1)
 
 
 def test_a_peer_is_found_in_its_environment_or_here_or_skipped(tmp_path, monkeypatch):
@@ -88,24 +67,24 @@ def test_a_peer_is_found_in_its_environment_or_here_or_skipped(tmp_path, monkeyp
     python.parent.mkdir(parents=True)
     python.touch()
     monkeypatch.setenv(outside.FOLDER, str(tmp_path))
-    assert outside.interpreter(Peer("with_numpy", "numpy", "numpy")) == str(python)
-    assert outside.interpreter(Peer("with_numpy", "numpy", "elsewhere")) == sys.executable
+    assert outside.interpreter(Peer("Numpy", "numpy", "numpy")) == str(python)
+    assert outside.interpreter(Peer("Numpy", "numpy", "elsewhere")) == sys.executable
     with pytest.raises(Skipped, match="no_such_package is not installed"):
-        outside.interpreter(Peer("with_it", "no_such_package", "elsewhere"))
+        outside.interpreter(Peer("It", "no_such_package", "elsewhere"))
 
 
-def test_every_environment_has_its_requirements_and_every_peer_its_script():
+def test_every_environment_has_its_requirements_and_every_peer_its_way():
     assert {peer.environment for peer in PEERS.values()} - {""} == set(REQUIREMENTS)
     for peer in PEERS.values():
-        text = (outside.Path(outside.__file__).parent / f"{peer.script}.py").read_text(encoding="utf-8")  # type: ignore[attr-defined]
-        assert "def load() -> str:" in text
-        assert "def publish(" in text
+        way = getattr(ways, peer.way)
+        assert callable(way.load)
+        assert callable(way.publish)
 
 
 def test_our_own_job_releases_all_cells_of_the_records():
     sizes = (8, 4)
     records, truth = outside.records(500, sizes), outside.truth(500, sizes)
-    out = jobs._out("dphist, laplace")
+    out = outside.out_of("dphist, laplace")
     cost = outside.run("dphist, laplace", records, sizes, "1000", [out])
     # At ε = 1000 every one of 32 draws is zero, but for a chance below 1e-400.
     np.testing.assert_array_equal(outside.released("dphist, laplace", out, sizes), truth)
@@ -120,40 +99,11 @@ def test_tables_of_others_are_read_cell_by_cell(tmp_path):
     np.save(tmp_path / "out0.npy", np.arange(6))
     read = outside.released("PyDP", str(tmp_path / "out0.npy"), (2, 3))
     np.testing.assert_array_equal(read, [[0, 1, 2], [3, 4, 5]])
-    table = pa.table({"a0": [1, 0, 1], "a1": [2, 0, 0], "count": [5, 7, -1]})
-    pq.write_table(table, tmp_path / "out0.table")
-    read = outside.released("Tumult Analytics", str(tmp_path / "out0.table"), (2, 3))
+    table = pa.table({"a0": [1, 0, 1], "a1": [2, 0, 0], "len": [5, 7, -1]})
+    pq.write_table(table, tmp_path / "out0.parquet")
+    read = outside.released("OpenDP, Polars", str(tmp_path / "out0.parquet"), (2, 3))
     np.testing.assert_array_equal(np.isnan(read), [[False, True, True], [False, True, False]])
     assert (read[1, 2], read[0, 0], read[1, 0]) == (5, 7, -1)
-
-
-@pytest.mark.parametrize(
-    ("cells", "expected"), [(64, (4, 4, 4)), (128, (8, 4, 4)), (1 << 20, (128, 128, 64))]
-)
-def test_cells_are_shared_evenly(cells, expected):
-    assert outside.shape(cells, 3) == expected
-
-
-@pytest.mark.parametrize(
-    ("slowness", "most", "tried"),
-    [(2**20, 2**25, 2**26), (1.2 * 2**20, 2**26, 2**26), (1.6 * 2**19, 2**25, 2**25)],
-)
-def test_the_search_for_the_largest_doubles_until_a_minute_is_over(slowness, most, tried, monkeypatch):
-    asked = []
-
-    def run(name, records, sizes, epsilon, outs, limit):
-        cells = math.prod(sizes)
-        asked.append(cells)
-        seconds = cells / slowness
-        return Cost(seconds, seconds, 2 * seconds, seconds, 1.0, "v")
-
-    monkeypatch.setattr(outside, "run", run)
-    monkeypatch.setattr(outside, "records", lambda rows, sizes: "")
-    found = list(jobs.Largest(rows=10, methods=("PyDP",)).trial(Case("", "PyDP", "1"), 0, Setting()))
-    assert Reading("largest cube in 60 s, cells", float(most)) in found
-    assert most in asked
-    assert asked[-1] == tried
-    assert asked[0] == 2**14
 
 
 def _results(measure, values):
@@ -172,9 +122,6 @@ def test_claims_hold_only_where_every_comparison_does():
     assert not CLAIMS_COST[0].check(lost).holds
     assert "behind PyDP at 10 rows, 4 cells (0.5 ×)" in CLAIMS_COST[0].check(lost).figures
     assert not CLAIMS_COST[0].check(_results("CPU s", {ours: 1.0})).holds, "without peers nothing is shown"
-    cells = "largest cube in 60 s, cells"
-    assert CLAIMS_LARGEST[0].check(_results(cells, {ours: 8.0, theirs: 4.0})).holds
-    assert not CLAIMS_LARGEST[0].check(_results(cells, {ours: 4.0, theirs: 4.0})).holds
     auto = ("10 rows", "dphist, auto for cells", 4.0)
     assert CLAIMS_ERROR[0].check(_results("RMSE of cells", {auto: 1.0, theirs: 2.0})).holds
     assert not CLAIMS_ERROR[0].check(_results("RMSE of cells", {auto: 1.0, theirs: 0.9})).holds

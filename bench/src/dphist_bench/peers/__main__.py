@@ -14,7 +14,6 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "opendp": ("opendp==0.16.0", "polars==1.36.1", "numpy", "pyarrow"),
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn<1.8", "polars"),
     "pydp": ("python-dp==1.1.5", "polars", "numpy"),
-    "tumult": ("tmlt.analytics==0.21.0", "pyarrow"),
 }
 
 
@@ -31,7 +30,6 @@ def main(argv: list[str]) -> int:
             venv.create(place, with_pip=True)
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[name]], check=True)
         sys.stdout.write(f"{name}: {', '.join(REQUIREMENTS[name])}\n")
-    sys.stdout.write("Tumult needs a Java that Spark 3.5 runs on (8, 11 or 17).\n")
     return 0
 
 

@@ -1,48 +1,27 @@
-"""What is measured beside other libraries: cost by size, the largest cube in a minute, error at equal ε."""
+"""What is measured beside other libraries: cost by size, error at equal ε; how it is shown, and what must show."""
 
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from dphist.memory import available_memory
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist_bench.cases import Case, Reading, Setting
-from dphist_bench.experiment import Experiment
+from dphist_bench.claims import Check
+from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.peers import outside
-from dphist_bench.peers.verdicts import CLAIMS_COST, CLAIMS_ERROR, CLAIMS_LARGEST
-from dphist_bench.peers.views import Beside, Versions
-from dphist_bench.views import Table
+from dphist_bench.results import Results
+from dphist_bench.views import Table, short
 
-_MINUTE = 60.0
+OURS = "dphist, laplace"
 _SKIPPED = "skipped: "
 _RELEASES = 5  # of one process, for errors
 _RUNS, _ENOUGH = 5, 2.0  # of one job, for costs: so many, or so many CPU seconds of them
-_SLOW = ("Tumult Analytics",)  # takes minutes for each job, so it is tried on some only
-
-
-def _out(name: str, number: int = 0) -> str:
-    """Where a peer may write; what an earlier run left there is gone."""
-    path = outside.scratch() / outside.out_name(name, number)
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    return str(path)
-
-
-def _readings(cost: outside.Cost) -> Iterator[Reading]:
-    yield Reading("CPU s", cost.cpu)
-    yield Reading("CPU s without start", cost.job_cpu)
-    yield Reading("s on the clock", cost.wall)
-    yield Reading("s on the clock without start", cost.job_wall)
-    yield Reading("MB", cost.megabytes)
-    yield Reading(f"version: {cost.version}", 1.0)
 
 
 @dataclass(frozen=True)
@@ -51,84 +30,37 @@ class Costs:
 
     rows: Sequence[int]
     cells: Sequence[tuple[int, ...]]
-    methods: Sequence[str]
 
     def cases(self, setting: Setting) -> Sequence[Case]:
         """Order by the records, so that a file of records is made once; a quick run has our own way and one peer."""
         if setting.quick:
-            return [Case("1,000 rows", name, "1", 64.0) for name in ("dphist, laplace", "OpenDP, vector")]
+            return [Case("1,000 rows", name, "1", 64.0) for name in (OURS, "OpenDP, vector")]
         return [
             Case(f"{rows:,} rows", name, "1", float(math.prod(sizes)))
             for rows in self.rows
             for sizes in self.cells
-            for name in self.methods
-            if name not in _SLOW or rows == self.rows[0] or sizes == self.cells[0]
+            for name in (OURS, *outside.OTHERS)
         ]
 
     def trial(self, case: Case, number: int, setting: Setting) -> Iterator[Reading]:
         """Run the job in new processes and report the least: what else the machine does can only add."""
         rows = int(case.data.split()[0].replace(",", ""))
         sizes = next((one for one in self.cells if math.prod(one) == case.x), (8, 8))
-        records = outside.records(rows, sizes)
+        records, out = outside.records(rows, sizes), outside.out_of(case.method)
         costs: list[outside.Cost] = []
         try:
             while len(costs) < (1 if setting.quick else _RUNS) and sum(cost.cpu for cost in costs) < _ENOUGH:
-                costs.append(outside.run(case.method, records, sizes, case.epsilon, [_out(case.method)]))
+                costs.append(outside.run(case.method, records, sizes, case.epsilon, [out]))
         except outside.Skipped as reason:
             yield Reading(f"{_SKIPPED}{reason}", 1.0)
             return
-        yield from _readings(min(costs, key=lambda cost: cost.cpu))
-
-
-@dataclass(frozen=True)
-class Largest:
-    """Twice the cells, and again, until a minute does not suffice, or will not by a straight line, or memory ends."""
-
-    rows: int
-    methods: Sequence[str]
-    first: int = 1 << 14
-    last: int = 1 << 28
-
-    def cases(self, setting: Setting) -> Sequence[Case]:
-        """One case a method."""
-        methods = ("dphist, laplace", "OpenDP, vector") if setting.quick else self.methods
-        return [Case("three attributes", name, "1") for name in methods]
-
-    def trial(self, case: Case, number: int, setting: Setting) -> Iterator[Reading]:
-        """Search; sizes that a straight line from the last run puts well below the limit are jumped over."""
-        rows, cells, last = (1_000, 64, 256) if setting.quick else (self.rows, self.first, self.last)
-        # Four arrays of eight bytes a cell, and others want memory too.
-        last = min(last, 1 << (available_memory() // 64).bit_length() - 1)
-        done = 0
-        version = ""
-        while cells <= last:
-            sizes = outside.shape(cells, 3)
-            records = outside.records(rows, sizes)
-            try:
-                # A crowded machine slows the clock, so it gets leave; what counts is the lesser of clock and processor.
-                cost = outside.run(
-                    case.method, records, sizes, case.epsilon, [_out(case.method)], limit=4 * _MINUTE
-                )
-            except outside.Skipped as reason:
-                if not done:
-                    yield Reading(f"{_SKIPPED}{reason}", 1.0)
-                    return
-                break
-            finally:
-                _out(case.method)
-            if cost.seconds > _MINUTE:
-                break
-            done, version = cells, cost.version
-            yield Reading("CPU s", cost.cpu, float(cells))
-            yield Reading("MB", cost.megabytes, float(cells))
-            if cost.seconds > 0.6 * _MINUTE:
-                # Twice the cells take twice as long or more, wherever it was tried.
-                break
-            jump = int(_MINUTE / (2 * max(cost.seconds, 0.1)))
-            cells = min(cells * (1 << max(1, jump.bit_length() - 1)), max(last, 2 * cells))
-        if done:
-            yield Reading("largest cube in 60 s, cells", float(done))
-            yield Reading(f"version: {version}", 1.0)
+        cost = min(costs, key=lambda cost: cost.cpu)
+        yield Reading("CPU s", cost.cpu)
+        yield Reading("CPU s without start", cost.job_cpu)
+        yield Reading("s on the clock", cost.wall)
+        yield Reading("s on the clock without start", cost.job_wall)
+        yield Reading("MB", cost.megabytes)
+        yield Reading(f"version: {cost.version}", 1.0)
 
 
 @dataclass(frozen=True)
@@ -138,21 +70,19 @@ class ErrorsAtEqualCost:
     rows: int
     shapes: Sequence[tuple[int, ...]]
     epsilons: Sequence[str]
-    methods: Sequence[str]
 
     def cases(self, setting: Setting) -> Sequence[Case]:
         """Every method on every table at every ε."""
-        shapes = ((64,),) if setting.quick else self.shapes
-        epsilons = self.epsilons[:1] if setting.quick else self.epsilons
-        methods = (
-            ("dphist, laplace", "dphist, auto for cells", "OpenDP, vector") if setting.quick else self.methods
-        )
+        shapes, epsilons, methods = self.shapes, self.epsilons, tuple(outside.PEERS)
+        if setting.quick:
+            shapes, epsilons, methods = (
+                ((64,),), epsilons[:1], (OURS, "dphist, auto for cells", "OpenDP, vector"),
+            )  # fmt: skip
         return [
             Case(" × ".join(map(str, sizes)) + " cells", name, epsilon)
             for sizes in shapes
             for epsilon in epsilons
             for name in methods
-            if name not in _SLOW or (sizes, epsilon) == (shapes[0], epsilons[-1])
         ]
 
     def trial(self, case: Case, number: int, setting: Setting) -> Iterator[Reading]:
@@ -160,8 +90,7 @@ class ErrorsAtEqualCost:
         sizes = tuple(int(size) for size in case.data.removesuffix(" cells").split(" × "))
         rows = 1_000 if setting.quick else self.rows
         records, truth = outside.records(rows, sizes), outside.truth(rows, sizes)
-        releases = 2 if setting.quick or case.method in _SLOW else _RELEASES
-        outs = [_out(case.method, place) for place in range(releases)]
+        outs = [outside.out_of(case.method, place) for place in range(2 if setting.quick else _RELEASES)]
         try:
             cost = outside.run(case.method, records, sizes, case.epsilon, outs)
         except outside.Skipped as reason:
@@ -174,22 +103,134 @@ class ErrorsAtEqualCost:
             errors = outside.released(case.method, out, sizes) - truth
             squares["cells"].append(float(np.mean(errors**2)))
             squares["ranges"].append(float(np.mean(ranges.answer(errors) ** 2)))
-            Path(out).unlink() if Path(out).is_file() else shutil.rmtree(out)
+            Path(out).unlink()
         for what, found in squares.items():
             yield Reading(f"RMSE of {what}", math.sqrt(float(np.mean(found))))
         yield Reading(f"version: {cost.version}", 1.0)
 
 
-_METHODS = ("dphist, laplace", *outside.OTHERS)
-_COSTS = Costs(
-    rows=(10_000, 1_000_000, 10_000_000), cells=((1_024,), (128, 128), (64, 64, 64)), methods=_METHODS
-)
+# ---- how it is shown ----
 
+
+@dataclass(frozen=True, kw_only=True)
+class Beside(Table):
+    """A table for each number of rows: a line a library, a column a number of cells, each figure with its ratio."""
+
+    def markdown(self, results: Results, folder: Path, stem: str) -> str:
+        """Give the tables one after another; a library that was nowhere measured has its reason under the versions."""
+        lines = [f"**{self.title}** (in brackets: how many times ours)", ""]
+        points = results.select(self.measure, **self.where)
+        measured = {point.method for point in points}
+        reasons = {
+            (p.data, p.method, p.x): p.measure for p in results.points if p.measure.startswith(_SKIPPED)
+        }
+        for data in dict.fromkeys(point.data for point in results.points):
+            here = {(point.method, point.x): point.value for point in points if point.data == data}
+            every = [point for point in results.points if point.data == data]
+            places = sorted({point.x for point in every if point.x is not None})
+            lines.append(f"| {data} | " + " | ".join(f"{place:,.0f} cells" for place in places) + " |")
+            lines.append("|---" + "|---:" * len(places) + "|")
+            for name in dict.fromkeys(point.method for point in every if point.method in measured):
+                entries = []
+                for place in places:
+                    ours, value = here.get((OURS, place)), here.get((name, place))
+                    if value is None:
+                        entries.append(reasons.get((data, name, place), ""))
+                    elif name == OURS or not ours:
+                        entries.append(short(value))
+                    else:
+                        entries.append(f"{short(value)} ({short(value / ours)} ×)")
+                lines.append(f"| {name} | " + " | ".join(entries) + " |")
+            lines.append("")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versions(Table):
+    """Which version of each library was measured, or why it was not."""
+
+    def markdown(self, results: Results, folder: Path, stem: str) -> str:
+        """Give a list."""
+        found: dict[str, set[str]] = {}
+        for point in results.points:
+            words = found.setdefault(point.method, set())
+            if point.measure.startswith(("version: ", _SKIPPED)):
+                words.add(point.measure.removeprefix("version: "))
+        lines = [f"- {name}: {'; '.join(sorted(words))}" for name, words in found.items()]
+        return "\n".join([f"**{self.title}**", "", *lines, ""])
+
+
+# ---- what must show ----
+
+
+def _cheaper(measure: str) -> Check:
+    """Whether ours costs less than every other library at every size, and where not."""
+
+    def check(results: Results) -> Finding:
+        mine = {(p.data, p.x): p.value for p in results.select(measure, method=OURS)}
+        ratios = [
+            (point.value / mine[point.data, point.x], point)
+            for point in results.select(measure)
+            if point.method != OURS and mine.get((point.data, point.x), 0) > 0
+        ]
+        if not ratios:
+            return Finding(False, "no other library was measured")
+        lost = sorted((pair for pair in ratios if pair[0] <= 1), key=lambda pair: pair[0])
+        least, most = (end(ratio for ratio, _ in ratios) for end in (min, max))
+        words = f"ahead in {len(ratios) - len(lost)} of {len(ratios)} comparisons; "
+        words += f"theirs from {short(least)} to {short(most)} times ours"
+        if lost:
+            places = (f"{p.method} at {p.data}, {p.x:,.0f} cells ({short(ratio)} ×)" for ratio, p in lost)
+            words += f"; behind {', '.join(places)}"
+        return Finding(not lost, words)
+
+    return check
+
+
+def _closer(measure: str, ours: str) -> Check:
+    """Whether our error is below every other library's."""
+
+    def check(results: Results) -> Finding:
+        others = dict.fromkeys(p.method for p in results.select(measure) if not p.method.startswith("dphist"))
+        ratios = [ratio for name in others for ratio in results.ratios(measure, name, ours)]
+        if not ratios:
+            return Finding(False, "no other library was measured")
+        return Finding(
+            min(ratios) > 1,
+            f"the others' {measure} is {short(min(ratios))} to {short(max(ratios))} times that of {ours}",
+        )
+
+    return check
+
+
+CLAIMS_COST = (
+    Claim(
+        says="Ours takes less processor time than every peer at every size, starting up included",
+        where="whole processes",
+        check=_cheaper("CPU s"),
+        why="The smallest jobs are nearly all importing: Python, NumPy, and Arrow or Polars.",
+    ),
+    Claim(
+        says="Ours takes less processor time than every peer at every size, starting up left out",
+        where="warm processes",
+        check=_cheaper("CPU s without start"),
+        why="In the smallest jobs half of the time goes into saving: ours is a release that has reached the disk, "
+        "theirs an array.",
+    ),
+)
+CLAIMS_ERROR = tuple(
+    Claim(
+        says=f"Our error on {what} is below every peer's at equal ε",
+        where=f"mechanism auto, told that {asked} will be asked",
+        check=_closer(f"RMSE of {asked}", f"dphist, auto for {asked}"),
+    )
+    for what, asked in (("single cells", "cells"), ("ranges", "ranges"))
+)
 EXPERIMENTS = (
     Experiment(
         name="peers/cost",
         title="Records to private counts: cost by rows and cells",
-        work=_COSTS,
+        work=Costs(rows=(10_000, 1_000_000, 10_000_000), cells=((1_024,), (128, 128), (64, 64, 64))),
         trials=3,
         views=(
             Beside(title="CPU seconds of the whole process", measure="CPU s"),
@@ -203,45 +244,19 @@ EXPERIMENTS = (
         "out and is saved; ε = 1, one row added or removed. Each run is a new process in an environment "
         "of that library's own: `python -m dphist_bench.peers DIR` makes these, `DPHIST_PEERS=DIR` names "
         "them. The least of up to five runs counts, as many as fit in two CPU seconds. Each library is "
-        "used in the fastest way that its documentation shows; Polars reads the records for all but "
-        "Tumult, which has Spark do it. The others save a bare table of counts, we a release with labels,"
-        " guarantee and transcript. CPU time is that of all threads and descendants; starting up is "
-        "importing, and for Tumult starting Spark.",
+        "used in the fastest way that its documentation shows; Polars reads the records for all. The others save a "
+        "bare table of counts, we a release with labels, guarantee and transcript. CPU time is that of all threads; "
+        "starting up is importing.",
         differs="Four rounds, each the least of up to five runs, beside other work: seconds on the clock are those "
-        "of a crowded machine. PyDP 1.1.5 and Tumult Analytics 0.21.0 have no wheel for this one. One round on another "
+        "of a crowded machine. PyDP 1.1.5 has no wheel for this one. One round on another "
         "(x86-64) had PyDP at 0.90 to 0.94 times our CPU seconds at 1,024 cells with 10,000 and 10⁶ rows, without "
-        "starting up at 0.60 and 0.84; ours took less in all other comparisons, those with Tumult among them.",
+        "starting up at 0.60 and 0.84; ours took less in all other comparisons.",
         claims=CLAIMS_COST,
-    ),
-    Experiment(
-        name="peers/largest",
-        title="The largest cube in 60 seconds",
-        work=Largest(rows=1_000_000, methods=_METHODS),
-        trials=1,
-        views=(
-            Table(
-                title="Cells of three attributes, one million rows, whole process",
-                measure="largest cube in 60 s, cells",
-                columns=(),
-            ),
-            Versions(title="Versions", measure="CPU s"),
-        ),
-        reported="Twice the cells until one run, process and all, takes more than 60 s. The lesser of processor "
-        "time and time on the clock counts, so that neither a crowded machine nor the use of all cores "
-        "tells against anybody; a size that a straight line puts above 72 s is not tried. We stop at "
-        "268,435,456 cells, or earlier where memory does.",
-        differs="Each search once, beside other work. On another machine PyDP reached 8,388,608 cells, Tumult 131,072.",
-        claims=CLAIMS_LARGEST,
     ),
     Experiment(
         name="peers/error",
         title="Error at equal ε",
-        work=ErrorsAtEqualCost(
-            rows=100_000,
-            shapes=((4_096,), (64, 64)),
-            epsilons=("0.1", "1"),
-            methods=("dphist, laplace", "dphist, auto for cells", "dphist, auto for ranges", *outside.OTHERS),
-        ),
+        work=ErrorsAtEqualCost(rows=100_000, shapes=((4_096,), (64, 64)), epsilons=("0.1", "1")),
         trials=2,
         views=(
             Table(title="Root mean squared error of single cells", measure="RMSE of cells"),
@@ -249,7 +264,7 @@ EXPERIMENTS = (
         ),
         reported="100,000 rows, skewed like ages and incomes; the mean over releases with fresh noise. diffprivlib"
         " and PyDP round and cut in their own ways, which their figures include.",
-        differs="Five releases a line in each of four trials (Tumult: two, one table): errors of ranges in one "
+        differs="Five releases a line in each of four trials: errors of ranges in one "
         "table share their noise, and those of equal mechanisms differ here by up to 1.3 times.",
         claims=CLAIMS_ERROR,
     ),

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,30 +27,35 @@ IntArray = NDArray[np.int64]
 FOLDER = "DPHIST_PEERS"
 
 
+WAYS = Path(__file__).with_name("ways.py")
+
+
 @dataclass(frozen=True)
 class Peer:
-    """One way to do the job: the file that does it, the package it needs, and the environment that has it."""
+    """One way to do the job, the package it needs, the environment that has it, and what kind of file it writes."""
 
-    script: str
+    way: str
     package: str
     environment: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    writes: str = "npy"
+    file: Path = WAYS
 
 
 PEERS: dict[str, Peer] = {
-    "dphist, laplace": Peer("with_dphist", "dphist"),
-    "dphist, auto for cells": Peer("with_dphist", "dphist", options={"mechanism": "auto", "asked": "cells"}),
-    "dphist, auto for ranges": Peer(
-        "with_dphist", "dphist", options={"mechanism": "auto", "asked": "all_ranges"}
+    "dphist, laplace": Peer("Ours", "dphist", writes="parquet"),
+    "dphist, auto for cells": Peer(
+        "Ours", "dphist", options={"mechanism": "auto", "asked": "cells"}, writes="parquet"
     ),
-    "OpenDP, vector": Peer("with_opendp", "opendp", "opendp"),
-    "OpenDP, Polars": Peer("with_opendp_polars", "opendp", "opendp"),
-    "diffprivlib": Peer("with_diffprivlib", "diffprivlib", "diffprivlib"),
-    "PyDP": Peer("with_pydp", "pydp", "pydp"),
-    "Tumult Analytics": Peer("with_tumult", "tmlt", "tumult"),
+    "dphist, auto for ranges": Peer(
+        "Ours", "dphist", options={"mechanism": "auto", "asked": "all_ranges"}, writes="parquet"
+    ),
+    "OpenDP, vector": Peer("OpenDP", "opendp", "opendp"),
+    "OpenDP, Polars": Peer("OpenDPPolars", "opendp", "opendp", writes="parquet"),
+    "diffprivlib": Peer("Diffprivlib", "diffprivlib", "diffprivlib"),
+    "PyDP": Peer("PyDP", "pydp", "pydp"),
 }
-OURS = tuple(name for name, peer in PEERS.items() if peer.package == "dphist")
-OTHERS = tuple(name for name in PEERS if name not in OURS)
+OTHERS = tuple(name for name, peer in PEERS.items() if peer.package != "dphist")
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,6 @@ class Cost:
     job_wall: float
     megabytes: float
     version: str
-
-    @property
-    def seconds(self) -> float:
-        """The lesser of processor and clock time: neither other work on the machine nor using all cores counts."""
-        return min(self.cpu, self.wall)
 
 
 class Skipped(Exception):  # noqa: N818 -- a reason, not a fault
@@ -99,16 +99,16 @@ def run(
 ) -> Cost:
     """Do the job in a new process; ``limit`` is in seconds on the clock."""
     peer = PEERS[name]
-    here = Path(__file__).parent
     request = {
-        "peer": str(here / f"{peer.script}.py"),
+        "file": str(peer.file),
+        "way": peer.way,
         "records": records,
         "sizes": list(sizes),
         "epsilon": epsilon,
         "outs": list(outs),
         "options": dict(peer.options),
     }
-    command = [interpreter(peer), str(here / "inside.py"), json.dumps(request)]
+    command = [interpreter(peer), str(Path(__file__).with_name("inside.py")), json.dumps(request)]
     # Another Python must not be led to our packages.
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL"))
@@ -163,33 +163,21 @@ def released(name: str, out: str, sizes: Sequence[int]) -> FloatArray:
     table = pq.read_table(out)
     columns = [table.column(f"a{axis}").to_numpy() for axis in range(len(sizes))]
     counts = np.full(tuple(sizes), np.nan)
-    value = "len" if "len" in table.column_names else "count"
-    counts[tuple(columns)] = table.column(value).to_numpy()
+    counts[tuple(columns)] = table.column("len").to_numpy()
     return counts
 
 
-def out_name(name: str, number: int) -> str:
-    """What a peer's output is called; the ending says how it is read."""
-    written = {"with_dphist": "parquet", "with_opendp_polars": "parquet", "with_tumult": "table"}
-    return f"out{number}.{written.get(PEERS[name].script, 'npy')}"
+def out_of(name: str, number: int = 0) -> str:
+    """Where a peer may write; the ending says how it is read."""
+    return str(scratch() / f"out{number}.{PEERS[name].writes}")
 
 
-def shape(cells: int, attributes: int) -> tuple[int, ...]:
-    """Share a power of two among attributes as evenly as it goes."""
-    exponent = cells.bit_length() - 1
-    return tuple(2 ** (exponent // attributes + (axis < exponent % attributes)) for axis in range(attributes))
-
-
-@lru_cache(maxsize=1)
-def _folder() -> Path:
+@cache
+def scratch() -> Path:
+    """A folder for records and outputs that goes when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="dphist-peers-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def scratch() -> Path:
-    """A folder for records and outputs that goes when this process ends."""
-    return _folder()
 
 
 def records(rows: int, sizes: tuple[int, ...]) -> str:
