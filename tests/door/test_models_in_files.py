@@ -110,6 +110,14 @@ def test_what_is_learned_is_in_the_file_and_numbers_of_every_cell_in_columns(
     assert [name for name in names if name.startswith("model")] == [
         f"model_{i}" for i in range(3 if mechanism == "posterior" else 0)
     ]
+    if mechanism == "posterior":
+
+        def beside(story):
+            """Numbers that nobody reads, because a column has them."""
+            next(each for each in story["model"]["arrays"] if "column" in each)["data"] = "NTE4"
+
+        with pytest.raises(VerificationError, match="model"):
+            saved(release, tmp_path / "f.parquet", beside).verify()
     # What was read is written as it was.
     again.save(tmp_path / "s.parquet")
     assert (tmp_path / "r.parquet").read_bytes() == (tmp_path / "s.parquet").read_bytes()

@@ -1,24 +1,11 @@
-"""Blocks of a file: labels by runs instead of by division, equal cells by one width, and one block ahead."""
+"""Blocks of a file: equal cells by one width, and many blocks as one."""
 
 import numpy as np
 import pytest
 
 import dphist
 from dphist.inference.estimate import IndependentNoise
-from dphist.release.columns import along, axis_strides
 from dphist.release.file import writing
-
-
-@pytest.mark.parametrize("shape", [(7,), (3, 5), (1, 4, 1), (4, 3, 6)])
-def test_runs_are_what_division_gives(shape):
-    domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(size)) for i, size in enumerate(shape)])
-    size, strides = domain.size, axis_strides(domain)
-    for begin in range(size):
-        for end in range(begin + 1, size + 1):
-            places = np.unravel_index(np.arange(begin, end), shape)
-            for axis, stride in enumerate(strides):
-                values = np.arange(shape[axis]) * 10 + axis
-                np.testing.assert_array_equal(along(values, stride, begin, end), values[places[axis]])
 
 
 @pytest.mark.parametrize("polish", [False, True])

@@ -13,7 +13,7 @@ from dphist.extras import need
 from dphist.inference.estimate import Interval, Words
 from dphist.inference.tables.frechet import BOUNDS
 from dphist.model.domain import Domain
-from dphist.release.columns import as_arrow, free, label_table, to_frame
+from dphist.release.columns import as_arrow, free, label_columns, label_rows, to_frame, written_out
 
 if TYPE_CHECKING:
     import pandas
@@ -225,7 +225,7 @@ class Projection:
             Labels, ``estimate``, ``low`` and ``high``; the last two are NaN where nothing can be said of a cell.
         """
         places = np.unravel_index(np.arange(self.domain.size), self.domain.shape)
-        columns = label_table(self.domain, places)
+        columns = written_out(label_rows(label_columns(self.domain), places))
         for name, values in (("estimate", self.counts), ("low", self.low), ("high", self.high)):
             columns[free(name, set(columns))] = as_arrow(values.reshape(-1))
         return to_frame(columns)

@@ -8,11 +8,9 @@ first. The cell of everything else (``other=True``) has no number: there the col
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-IntArray = NDArray[np.int64]
+IntArray = NDArray[np.signedinteger[Any]]
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -51,47 +49,27 @@ class Column:
         """The value of each of the attribute's cells, in order."""
         return self.make(np.arange(self.size, dtype=np.int64))
 
-    @cached_property
-    def _every(self) -> pyarrow.Array:
-        return self.every()
-
-    @cached_property
-    def _texts(self) -> tuple[list[str], IntArray]:
-        return _apart(self._every)
-
     def rows(self, places: IntArray) -> pyarrow.Array:
-        """The value for every row of a file, given the attribute's cell of each; none where that is negative.
+        """The value for every row, given the attribute's cell of each; none where that is negative."""
+        return self.placed(*_used(places))
 
-        Texts come as a dictionary of those that some row has.
+    def placed(self, used: IntArray, index: IntArray, missing: NDArray[np.bool_] | None) -> pyarrow.Array:
+        """The value of these cells at every row, given which of them each row has.
+
+        Texts come as a dictionary of those that some row has; an attribute may have far more values than that.
         """
         import pyarrow as pa
 
-        missing = places < 0 if places.size and places.min() < 0 else None
-        index, many = places if missing is None else np.maximum(places, 0), self.size > places.size
-        if many:
-            # An attribute may have far more values than there are rows, most of them in none.
-            used, index = _used(index)
-            values = self.make(used)
-        else:
-            values = self._every
-        if not pa.types.is_string(values.type):
-            if is_plain(values):
-                return as_arrow(np.from_dlpack(values)[index], missing=missing)
-            return values.take(as_arrow(index, missing=missing))
-        texts, codes = _apart(values) if many else self._texts
-        come, found = _used(codes[index if missing is None else index[~missing]])
-        which = found.astype(np.int32)
-        if missing is not None:
-            which = np.zeros(places.size, dtype=np.int32)
-            which[~missing] = found
-        return pa.DictionaryArray.from_arrays(
-            as_arrow(which, missing=missing), text_array([texts[code] for code in come])
-        )
-
-    def at(self, places: IntArray) -> pyarrow.Array:
-        """The same, texts written out."""
-        found = self.rows(places)
-        return found.dictionary_decode() if hasattr(found, "dictionary") else found
+        values = self.make(used)
+        if pa.types.is_string(values.type):
+            numbers: dict[str, int] = {}
+            codes = [numbers.setdefault(text, len(numbers)) for text in values.to_pylist()]
+            if len(numbers) < len(codes):
+                index = np.array(codes, dtype=np.int32)[index]
+            return pa.DictionaryArray.from_arrays(as_arrow(index, missing=missing), text_array(list(numbers)))
+        if is_plain(values) and used.size:
+            return as_arrow(np.from_dlpack(values)[index], missing=missing)
+        return values.take(as_arrow(index, missing=missing))
 
 
 def label_columns(domain: Domain) -> list[Column]:
@@ -117,22 +95,21 @@ def own_values(domain: Domain, name: str) -> NDArray[Any]:
     return np.array(values, dtype=type(values[0]) if alike else object)
 
 
-def _apart(values: pyarrow.Array) -> tuple[list[str], IntArray]:
-    """The different texts of a column, and which of them each row has."""
-    found: dict[str, int] = {}
-    codes = [found.setdefault(text, len(found)) for text in values.to_pylist()]
-    return list(found), np.array(codes, dtype=np.int32)
-
-
-def _used(numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """The different ones of some numbers, ascending, and which of them each is."""
-    low, high = (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
-    if high - low > 2 * numbers.size:
-        used, index = np.unique(numbers, return_inverse=True)
-        return used.astype(np.int64), index
-    come = np.zeros(high - low + 1, dtype=bool)
-    come[numbers - low] = True
-    return np.flatnonzero(come) + low, (np.cumsum(come) - 1)[numbers - low]
+def _used(places: IntArray) -> tuple[IntArray, IntArray, NDArray[np.bool_] | None]:
+    """The different cells of some rows, which of them each row has, and which rows have none (below zero)."""
+    low, high = (int(places.min()), int(places.max())) if places.size else (0, -1)
+    missing = places < 0 if low < 0 else None
+    if high - low > 2 * places.size:
+        used, index = np.unique(places, return_inverse=True)
+    else:
+        come = np.zeros(high - low + 1, dtype=bool)
+        come[places - low if low else places] = True
+        used, index = np.flatnonzero(come) + low, places
+        if used.size < come.size or low:
+            index = (np.cumsum(come) - 1)[places - low]
+    if missing is not None:
+        used, index = used[1:], np.maximum(index - 1, 0)
+    return used, index.astype(np.int32), missing
 
 
 def free(name: str, taken: set[str]) -> str:
@@ -151,9 +128,18 @@ def number_names(domain: Domain, *more: str) -> dict[str, str]:
     return names
 
 
-def label_table(domain: Domain, places: tuple[IntArray, ...]) -> dict[str, pyarrow.Array]:
+def label_rows(labels: Sequence[Column], places: Sequence[NDArray[Any]]) -> dict[str, pyarrow.Array]:
     """Every label column for some rows, given each row's cell on every axis."""
-    return {column.name: column.at(places[column.axis]) for column in label_columns(domain)}
+    used = [_used(each) for each in places]
+    return {column.name: column.placed(*used[column.axis]) for column in labels}
+
+
+def written_out(columns: Mapping[str, pyarrow.Array]) -> dict[str, pyarrow.Array]:
+    """The same, texts of a dictionary written out."""
+    return {
+        name: column.dictionary_decode() if hasattr(column, "dictionary") else column
+        for name, column in columns.items()
+    }
 
 
 def to_frame(columns: Mapping[str, pyarrow.Array]) -> pandas.DataFrame:
@@ -304,28 +290,6 @@ def as_arrow(values: NDArray[Any], *, kind: Any = None, missing: NDArray[np.bool
     return pa.Array.from_buffers(
         kind or pa.from_numpy_dtype(whole.dtype), whole.size, [known, pa.py_buffer(whole)]
     )
-
-
-def axis_strides(domain: Domain) -> list[int]:
-    """How many cells in C order share each value of an axis, one after the other."""
-    return [prod(domain.shape[axis + 1 :]) for axis in range(len(domain.shape))]
-
-
-def along(values: NDArray[Any], stride: int, begin: int, end: int) -> NDArray[Any]:
-    """What stands on one axis for cells ``begin`` … ``end`` in C order: a run of ``stride`` cells for each value.
-
-    Runs are repeated as they are, because dividing every cell's number takes longer than compressing what comes of it.
-    """
-    whole = values.size * stride
-    if not whole:
-        return values
-    if whole <= end - begin:
-        first = begin % whole
-        pattern = np.repeat(values, stride) if stride > 1 else values
-        return np.tile(pattern, -(-(first + end - begin) // whole))[first : first + end - begin]
-    run = begin // stride
-    runs = np.arange(run, -(-end // stride)) % values.size
-    return np.repeat(values[runs], stride)[begin - run * stride : end - run * stride]
 
 
 def plain_numbers(column: pyarrow.ChunkedArray) -> NDArray[Any]:

@@ -63,27 +63,21 @@ class WrittenBounds:
         """Some rows of both columns."""
         import pyarrow as pa
 
+        groups = range(self.file.num_row_groups)
+        sizes = [self.file.metadata.row_group(group).num_rows for group in groups]
+        starts = np.cumsum([0, *sizes])
+        wanted = [group for group in groups if starts[group] < end and begin < starts[group + 1]]
+        if not wanted:
+            return np.zeros(0), np.zeros(0)
         try:
-            return self._rows(begin, end)
+            table = self.file.read_row_groups(wanted, columns=[self.low, self.high])
+            table = table.slice(begin - starts[wanted[0]], end - begin)
+            low, high = (
+                plain_numbers(table.column(name)).astype(np.float64) for name in (self.low, self.high)
+            )
+            return low, high
         except (pa.ArrowException, OSError, ValueError):
             raise ReleaseError("the file is damaged: its bounds cannot be read") from None
-
-    def _rows(self, begin: int, end: int) -> Pair:
-        first, parts = 0, []
-        for group in range(self.file.num_row_groups):
-            size = self.file.metadata.row_group(group).num_rows
-            start, stop = max(begin - first, 0), min(end - first, size)
-            if start < stop:
-                table = self.file.read_row_group(group, columns=[self.low, self.high])
-                parts.append(
-                    [
-                        plain_numbers(table.column(name))[start:stop].astype(np.float64)
-                        for name in (self.low, self.high)
-                    ]
-                )
-            first += size
-        low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
-        return low, high
 
 
 @dataclass(frozen=True, eq=False)

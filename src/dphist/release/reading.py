@@ -7,7 +7,8 @@ What a reader does not know it passes over. That counts were paid for, and that 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -111,8 +112,11 @@ def load(path: str | PathLike[str]) -> Release:
         if json.dumps(description).encode() != metadata[KEY]:
             raise ReleaseError("its description is written in another way than a release's is")
         insist_on_room(wanted_memory(raw) + _unpacked(description))
-        release = (_read_sparse if description.get("form") == "sparse" else _read)(file, description)
-        object.__setattr__(release, "_written", _bounds(file, raw, description))
+        release = _read(file, description)
+        named, software = description["bounds"], metadata[b"software"].decode()
+        confidence = read_confidence(description["confidence"])
+        bounds = WrittenBounds(file, named["low"], named["high"], confidence, software, raw)
+        object.__setattr__(release, "_written", bounds)
         return release
     except TooLargeError as error:
         raise ReleaseError(f"{place} cannot be read here: {error}") from None
@@ -130,28 +134,6 @@ def _exists(place: Path) -> bool:
         return False
 
 
-def _bounds(file: pyarrow.parquet.ParquetFile, raw: Any, description: dict[str, Any]) -> WrittenBounds:
-    named = description["bounds"]
-    software = file.schema_arrow.metadata[b"software"].decode()
-    return WrittenBounds(
-        file, named["low"], named["high"], read_confidence(description["confidence"]), software, raw
-    )
-
-
-def _domain(description: dict[str, Any]) -> Domain:
-    """What is counted; the file says how many values each attribute has, for readers that know no calendar."""
-    domain = Domain.from_json(description["domain"])
-    if description["shape"] != list(domain.shape):
-        raise ReleaseError("its attributes have other numbers of values than it says")
-    return domain
-
-
-def _check_size(file: pyarrow.parquet.ParquetFile, least: int, most: int) -> None:
-    """Refuse other rows than the description has cells, before any of them is read."""
-    if not least <= file.metadata.num_rows <= most:
-        raise ReleaseError("it has other rows than its description has cells")
-
-
 def _unpacked(told: Any) -> int:
     """Bytes that all answers and sums of a description take, by its own account."""
     if isinstance(told, dict):
@@ -162,85 +144,115 @@ def _unpacked(told: Any) -> int:
 
 
 def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
-    domain = _domain(description)
-    tables = None
-    if description.get("form") == TableCells.form:
-        tables = _read_tables(domain, description["tables"])
-    size = domain.size if tables is None else _rows(domain, tables)
-    _check_size(file, size, size)
-    wanted = {
-        description["estimate"],
-        *(entry["column"] for entry in description["transcript"] if "column" in entry),
+    domain, form = Domain.from_json(description["domain"]), description.get("form")
+    # The file says how many values each attribute has, for readers that know no calendar.
+    if description["shape"] != list(domain.shape):
+        raise ReleaseError("its attributes have other numbers of values than it says")
+    columns, guarantee = _Columns(file), read_guarantee(description["guarantee"])
+    said: dict[str, Any] = {
+        "receipt": read_receipt(description["receipt"]),
+        "about": About.of(description["about"]),
     }
-    columns = _Columns(file, wanted)
+    if form == SparseCells.form:
+        cells = _sparse_cells(file, domain, description, columns)
+        answer = np.ascontiguousarray(np.stack([cells.flat, cells.values], axis=1))
+        answer.setflags(write=False)
+        asked, currency = description["entry"], guarantee.budget.currency
+        entry = Entry(asked["path"], asked["verb"], asked["question"], fraction(asked[currency]), answer)
+        return _release(description, domain, cells, guarantee, [entry], **said)
+    tables = [tuple(range(len(domain.shape)))]
+    if form == TableCells.form:
+        tables = _tables(description["tables"], len(domain.shape))
+    shapes = [[domain.shape[axis] for axis in axes] for axes in tables]
+    ends = list(accumulate(map(prod, shapes)))
+    _check_size(file, ends[-1], ends[-1])
     numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
-    cells: Cells = (
-        DenseCells(numbers.reshape(domain.shape)) if tables is None else _read_cells(domain, numbers, tables)
-    )
-    guarantee = read_guarantee(description["guarantee"])
-    currency = guarantee.budget.currency
-    entries = [read_entry(described, currency, columns) for described in description["transcript"]]
-    workload = (
-        None if description["workload"] is None else Workload.from_json(domain, description["workload"])
-    )
-    release = Release(
+    numbers.setflags(write=False)
+    parts = zip(np.split(numbers, ends[:-1]), shapes, strict=True)
+    found = [part.reshape(shape) for part, shape in parts]
+    given = description["workload"]
+    release = _release(
+        description,
         domain,
-        cells,
+        TableCells(domain, dict(zip(tables, found, strict=True)))
+        if form == TableCells.form
+        else DenseCells(found[0]),
         guarantee,
-        _deferred(description["mechanism"]),
-        Transcript(entries),
-        note=str(description["note"]),
+        [read_entry(each, guarantee.budget.currency, columns) for each in description["transcript"]],
+        columns=columns,
         polish=tuple(str(step) for step in description["polish"]),
-        workload=workload,
-        receipt=read_receipt(description["receipt"]),
-        about=About.of(description["about"]),
+        workload=None if given is None else Workload.from_json(domain, given),
+        **said,
     )
     if "measures" in description:
-        release = _with_sums(description["measures"], release)
-    return _telling(_made(release, description["maker"]), description["model"], columns)
+        object.__setattr__(release, "sums", _sums(description["measures"], release))
+    return release
 
 
-def _read_tables(domain: Domain, tables: Any) -> list[tuple[int, ...]]:
-    """The axes of each table that a description names; the file may come from anybody."""
-    if not isinstance(tables, Sequence) or isinstance(tables, str):
+def _release(
+    told: dict[str, Any],
+    domain: Domain,
+    cells: Cells,
+    guarantee: Guarantee,
+    transcript: Sequence[Entry],
+    *,
+    columns: Mapping[str, NDArray[Any]] | None = None,
+    **more: Any,
+) -> Release:
+    """A release or sums beside one, with who made it as the file says; mechanism and model are made when asked for."""
+    mechanism = told["mechanism"]
+    if not isinstance(mechanism, dict) or not isinstance(mechanism.get("name"), str):
+        raise ReleaseError("its mechanism cannot be read")
+    made: Any = Deferred(mechanism)
+    note = str(told.get("note", ""))
+    release = Release(domain, cells, guarantee, made, Transcript(transcript), note=note, **more)
+    release.__dict__["maker"] = Maker.read(told["maker"])
+    if columns is not None:
+        model = told["model"]
+        if not isinstance(model, dict) or not isinstance(model.get("arrays"), list):
+            raise ReleaseError("its model cannot be read")
+        object.__setattr__(release, "_story", Story(model, columns))
+    return release
+
+
+def _check_size(file: pyarrow.parquet.ParquetFile, least: int, most: int) -> None:
+    """Refuse other rows than the description has cells, before any of them is read."""
+    if not least <= file.metadata.num_rows <= most:
+        raise ReleaseError("it has other rows than its description has cells")
+
+
+def _sparse_cells(
+    file: pyarrow.parquet.ParquetFile, domain: Domain, told: dict[str, Any], columns: _Columns
+) -> SparseCells:
+    _check_size(file, 0, domain.size)
+    cells, values = (
+        np.ascontiguousarray(columns[told["columns"][name]], dtype=np.int64) for name in ("cell", "estimate")
+    )
+    scale, threshold = fraction(told["scale"]), told["threshold"]
+    if scale <= 0 or type(threshold) is not int:
+        raise ReleaseError("its noise cannot be read")
+    return SparseCells(domain, cells, values, scale, threshold)
+
+
+def _tables(told: Any, attributes: int) -> list[tuple[int, ...]]:
+    """The axes of each table that a description names, the total first; the file may come from anybody."""
+    known = isinstance(told, list) and all(
+        isinstance(axes, list) and all(type(axis) is int and 0 <= axis < attributes for axis in axes)
+        for axes in told
+    )
+    if not known or not told or told[0] or any(axes != sorted(set(axes)) for axes in told):
         raise ReleaseError("its tables cannot be read")
-    found: dict[tuple[int, ...], None] = {}
-    for axes in tables:
-        whole = isinstance(axes, list) and all(type(a) is int and 0 <= a < len(domain.shape) for a in axes)
-        if not whole or axes != sorted(set(axes)) or tuple(axes) in found:
-            raise ReleaseError("its tables cannot be read")
-        found[tuple(axes)] = None
-    if () not in found:
-        raise ReleaseError("its tables cannot be read")
-    return list(found)
-
-
-def _rows(domain: Domain, tables: Sequence[tuple[int, ...]]) -> int:
-    """How many rows the cells of all tables take."""
-    return sum(prod(domain.shape[axis] for axis in axes) for axes in tables)
-
-
-def _read_cells(domain: Domain, numbers: NDArray[Any], tables: Sequence[tuple[int, ...]]) -> TableCells:
-    """Take the numbers of a file apart into its tables."""
-    found, begin = {}, 0
-    for axes in tables:
-        shape = [domain.shape[axis] for axis in axes]
-        end = begin + prod(shape)
-        table = np.array(numbers[begin:end], dtype=np.float64).reshape(shape)
-        table.setflags(write=False)
-        found[axes] = table
-        begin = end
-    cells = TableCells(domain, found)
-    if list(cells.order) != list(found):
+    tables = [tuple(axes) for axes in told]
+    if tables != sorted(set(tables), key=lambda axes: (len(axes), axes)):
         raise ReleaseError("its tables stand in another order than a release's do")
-    return cells
+    return tables
 
 
 class _Columns(dict[str, NDArray[Any]]):
     """Columns of numbers, each read when it is first looked at."""
 
-    def __init__(self, file: pyarrow.parquet.ParquetFile, names: Iterable[str]) -> None:
-        super().__init__({name: _numbers(file, name) for name in sorted(names)})
+    def __init__(self, file: pyarrow.parquet.ParquetFile) -> None:
+        super().__init__()
         self._file = file
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -249,96 +261,36 @@ class _Columns(dict[str, NDArray[Any]]):
         return dict, ({**self, **{name: self[name] for name in numbers}},)
 
     def __missing__(self, name: str) -> NDArray[Any]:
-        self[name] = _numbers(self._file, name)
+        import pyarrow as pa
+
+        kind = self._file.schema_arrow.field(name).type
+        # Texts, which may be of any length, are not even read.
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            raise ReleaseError("a column of numbers holds something else")
+        self[name] = plain_numbers(self._file.read(columns=[name]).column(0))
         return self[name]
 
 
-def _deferred(described: Any) -> Any:
-    """The mechanism, made when somebody asks for it."""
-    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
-        raise ReleaseError("its mechanism cannot be read")
-    return Deferred(described)
-
-
-def _made(release: Release, maker: Any) -> Release:
-    """The release, with who made it as its file says."""
-    release.__dict__["maker"] = Maker.read(maker)
-    return release
-
-
-def _telling(release: Release, model: Any, columns: Mapping[str, NDArray[Any]]) -> Release:
-    """The release, with the model that its file holds: read when something is asked."""
-    if not isinstance(model, dict) or not isinstance(model.get("arrays"), list):
-        raise ReleaseError("its model cannot be read")
-    object.__setattr__(release, "_story", Story(model, columns))
-    return release
-
-
-def _read_sparse(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
-    """Read a sparse release that `save` wrote."""
-    domain = _domain(description)
-    _check_size(file, 0, domain.size)
-    names = description["columns"]
-    cells, values = (
-        np.ascontiguousarray(_numbers(file, names[name]), dtype=np.int64) for name in ("cell", "estimate")
-    )
-    if cells.shape != values.shape:
-        raise ReleaseError("its columns differ in length")
-    described = description["entry"]
-    answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
-    answer.setflags(write=False)
-    guarantee = read_guarantee(description["guarantee"])
-    cost = fraction(described[guarantee.budget.currency])
-    entry = Entry(described["path"], described["verb"], described["question"], cost, answer)
-    scale, threshold = fraction(description["scale"]), description["threshold"]
-    if scale <= 0 or type(threshold) is not int:
-        raise ReleaseError("its noise cannot be read")
-    return _made(
-        Release(
-            domain,
-            SparseCells(domain, cells, values, scale, threshold),
-            guarantee,
-            _deferred(description["mechanism"]),
-            Transcript([entry]),
-            receipt=read_receipt(description["receipt"]),
-            about=About.of(description["about"]),
-        ),
-        description["maker"],
-    )
-
-
-def _numbers(file: pyarrow.parquet.ParquetFile, name: Any) -> NDArray[Any]:
-    """A column of numbers; texts, which may be of any length, are not even read."""
-    import pyarrow as pa
-
-    kind = file.schema_arrow.field(name).type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise ReleaseError("a column of numbers holds something else")
-    return plain_numbers(file.read(columns=[name]).column(0))
-
-
-def _with_sums(described: Any, release: Release) -> Release:
-    """The release with the sums that a description has; `Release.verify` shows that they were paid for."""
+def _sums(described: Any, release: Release) -> tuple[MeasuredSums, ...]:
+    """The sums that a description has beside the counts; `Release.verify` shows that they were paid for."""
     if not isinstance(described, list) or not described:
         raise ReleaseError("its sums cannot be read")
-    found = []
-    for each in described:
-        measure = Measure.from_json(each["measure"])
-        centre = each["centre"]
-        if type(centre) is not int or {type(each["squared"]), type(each["clipped"])} != {bool}:
+    found, domain, currency = [], release.domain, release.budget.currency
+    for told in described:
+        centre = told["centre"]
+        if type(centre) is not int or {type(told["squared"]), type(told["clipped"])} != {bool}:
             raise ReleaseError("its sums cannot be read")
-        quantity = Quantity(measure, squared=each["squared"], clipped=each["clipped"], centre=centre)
-        counts = np.frombuffer(unpack(each["estimate"], release.domain.size * 8), dtype=np.float64)
-        moved = quantity.in_steps(release.guarantee.unit)
-        part = Release(
-            release.domain,
-            DenseCells(counts.reshape(release.domain.shape)),
-            Guarantee(Budget(fraction(each["amount"]), release.budget.currency), moved),
-            _deferred(each["mechanism"]),
-            Transcript([read_entry(asked, release.budget.currency, {}) for asked in each["transcript"]]),
-            note=str(each["note"]),
+        measure = Measure.from_json(told["measure"])
+        quantity = Quantity(measure, squared=told["squared"], clipped=told["clipped"], centre=centre)
+        counts = np.frombuffer(unpack(told["estimate"], domain.size * 8), dtype=np.float64)
+        part = _release(
+            told,
+            domain,
+            DenseCells(counts.reshape(domain.shape)),
+            Guarantee(Budget(fraction(told["amount"]), currency), quantity.in_steps(release.guarantee.unit)),
+            [read_entry(asked, currency, {}) for asked in told["transcript"]],
+            columns={},
             workload=release.workload,
         )
-        found.append(MeasuredSums(quantity, _telling(_made(part, each["maker"]), each["model"], {})))
-    object.__setattr__(release, "sums", tuple(found))
-    return release
+        found.append(MeasuredSums(quantity, part))
+    return tuple(found)

@@ -23,7 +23,15 @@ from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.release.cells import DenseCells, SparseCells, TableCells
-from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
+from dphist.release.columns import (
+    as_arrow,
+    free,
+    label_columns,
+    label_rows,
+    number_names,
+    to_frame,
+    written_out,
+)
 from dphist.release.contents import Contents
 from dphist.release.sums import sum_columns
 
@@ -105,14 +113,15 @@ def table_columns(release: Contents, cells: TableCells, confidence: float) -> di
     shape = release.domain.shape
     size, parts = int(cells.starts[-1]), []
     for begin in range(0, size, _BLOCK):
-        places = cells.places(begin, min(begin + _BLOCK, size)).T.astype(np.int64)
+        places = cells.places(np.arange(begin, min(begin + _BLOCK, size))).T.astype(np.int64)
         boxes = np.maximum(places, 0), np.where(places < 0, shape, places + 1)
         parts.append(release.cells.answers(release, Workload(release.domain, *boxes), confidence))
     value, low, high, measured = (
         np.concatenate([getattr(part, side) for part in parts])
         for side in ("value", "low", "high", "measured")
     )
-    columns, names = cells.label_rows(0, size), number_names(release.domain)
+    columns = cells.label_rows(label_columns(release.domain), np.arange(size))
+    names = number_names(release.domain)
     for name, numbers in (("estimate", value), ("low", low), ("high", high)):
         columns[names[name]] = as_arrow(numbers + 0.0, missing=np.isnan(numbers))
     bits = pa.py_buffer(np.packbits(measured, bitorder="little"))
@@ -262,11 +271,11 @@ class Tables(Contents):
 
     def _columns(self, confidence: float | None) -> dict[str, pyarrow.Array]:
         numbers, names = self.cells.numbers, number_names(self.domain)
+        rows, labels = np.arange(numbers.size), label_columns(self.domain)
         if isinstance(self.cells, TableCells):
-            columns = self.cells.label_rows(0, numbers.size)
+            columns = self.cells.label_rows(labels, rows)
         else:
-            flat = self.cells.positions(np.arange(numbers.size, dtype=np.int64))
-            columns = label_table(self.domain, np.unravel_index(flat, self.domain.shape))
+            columns = written_out(label_rows(labels, self.cells.places(rows)))
         columns[names["estimate"]] = as_arrow(numbers)
         if confidence is not None:
             for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):
@@ -356,5 +365,5 @@ class Tables(Contents):
         wanted = max(0, round(float(flat.sum()))) if count is None else operator.index(count)
         if not 0 <= wanted <= _MOST_RECORDS:
             raise QueryError(f"count must lie between 0 and {_MOST_RECORDS:,}; make more in several goes")
-        rows = self.cells.positions(systematic(flat, wanted, seed))
-        return to_frame(label_table(self.domain, np.unravel_index(rows, self.domain.shape)))
+        places = self.cells.places(systematic(flat, wanted, seed))
+        return to_frame(written_out(label_rows(label_columns(self.domain), places)))

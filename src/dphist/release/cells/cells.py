@@ -136,9 +136,9 @@ class DenseCells:
         )
         return found.low, found.high
 
-    def positions(self, rows: IntArray) -> IntArray:
-        """A row is a cell."""
-        return rows
+    def places(self, rows: IntArray) -> tuple[IntArray, ...]:
+        """Where some rows, each a cell, lie on every axis."""
+        return np.unravel_index(rows, self.counts.shape)
 
     def answers(
         self,

@@ -118,9 +118,9 @@ class SparseCells:
         low = np.where(chance, 0.0, np.maximum(values - below, self.threshold))
         return np.minimum(low, np.maximum(values, 0.0)), np.maximum(values + above, 0.0)
 
-    def positions(self, rows: IntArray) -> IntArray:
-        """The cells of some rows."""
-        return self.flat[rows]
+    def places(self, rows: IntArray) -> tuple[IntArray, ...]:
+        """Where the cells of some rows lie on every axis."""
+        return np.unravel_index(self.flat[rows], self.domain.shape)
 
     def answers(
         self,

@@ -19,7 +19,15 @@ from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.release.answers import Answers, Projection, answers_with
 from dphist.release.cells.cells import LARGEST_ARRAY, DenseCells, Holder, alike, fitting
-from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
+from dphist.release.columns import (
+    Column,
+    free,
+    label_columns,
+    label_rows,
+    text_array,
+    to_frame,
+    written_out,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -93,47 +101,33 @@ class TableCells:
         """What the file calls a table: its attributes' names."""
         return ", ".join(self.domain.names[axis] for axis in axes) if axes else TOTAL
 
-    def positions(self, rows: IntArray) -> IntArray:
-        """The cells of a table are no cells of the product."""
-        raise TooLargeError("rows of tables have no place in the whole product")
-
     def table_column(self) -> str:
         """The name of the column that says which table a row belongs to."""
         return free("table", {column.name for column in label_columns(self.domain)})
 
-    def label_rows(self, begin: int, end: int) -> dict[str, Any]:
-        """The table of some rows, and each attribute's labels, empty where a table does not keep it."""
-        import pyarrow as pa
-
-        which = self._which(begin, end)
-        first, last = (int(which[0]), int(which[-1]) + 1) if which.size else (0, 0)
-        names = text_array([self.name(axes) for axes in self.order[first:last]])
-        columns: dict[str, Any] = {
-            self.table_column(): pa.DictionaryArray.from_arrays(
-                as_arrow((which - first).astype(np.int32)), names
-            )
-        }
-        places = self.places(begin, end)
-        for column in label_columns(self.domain):
-            columns[column.name] = column.rows(places[column.axis])
-        return columns
-
-    def places(self, begin: int, end: int) -> NDArray[np.int32]:
-        """Where some rows lie on every axis, −1 where their table does not keep it."""
-        which = self._which(begin, end)
-        places = np.full((len(self.domain.shape), which.size), -1, dtype=np.int32)
-        for number in range(int(which[0]), int(which[-1]) + 1) if which.size else ():
-            axes = self.order[number]
-            start, stop = max(begin, int(self.starts[number])), min(end, int(self.starts[number + 1]))
-            inside = np.arange(start, stop) - int(self.starts[number])
-            found = np.unravel_index(inside, [self.domain.shape[axis] for axis in axes]) if axes else ()
-            for axis, place in zip(axes, found, strict=True):
-                places[axis, start - begin : stop - begin] = place
+    def places(self, rows: IntArray) -> NDArray[np.int32]:
+        """Where some rows, in order, lie on every axis: −1 where their table does not keep it."""
+        which = self.tables_of(rows)
+        places = np.full((len(self.domain.shape), rows.size), -1, dtype=np.int32)
+        for number in np.unique(which):
+            axes, inside = self.order[number], slice(*np.searchsorted(which, [number, number + 1]))
+            shape = [self.domain.shape[axis] for axis in axes]
+            if axes:
+                places[list(axes), inside] = np.unravel_index(rows[inside] - self.starts[number], shape)
         return places
 
-    def _which(self, begin: int, end: int) -> IntArray:
-        """The numbers of the tables of some rows."""
-        return np.searchsorted(self.starts, np.arange(begin, end), side="right") - 1
+    def tables_of(self, rows: IntArray) -> IntArray:
+        """The numbers of the tables that some rows are of."""
+        return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def label_rows(self, labels: Sequence[Column], rows: IntArray) -> dict[str, Any]:
+        """The table of some rows, and each attribute's labels, empty where a table does not keep it."""
+
+        def names(tables: IntArray) -> Any:
+            return text_array([self.name(self.order[number]) for number in tables])
+
+        table = Column(self.table_column(), 0, "", len(self.order), names)
+        return {table.name: table.rows(self.tables_of(rows))} | label_rows(labels, list(self.places(rows)))
 
     # ---- asking -----------------------------------------------------------------------------------------
 
@@ -239,7 +233,8 @@ class TableCells:
 
     def records(self, release: Holder, count: int | None, seed: int) -> pandas.DataFrame:
         """Draw synthetic records, in the attributes' own values."""
-        return to_frame(label_table(self.domain, self.codes(release, count, seed)))
+        rows = label_rows(label_columns(self.domain), self.codes(release, count, seed))
+        return to_frame(written_out(rows))
 
     # ---- trusting ---------------------------------------------------------------------------------------
 

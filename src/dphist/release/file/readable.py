@@ -1,16 +1,14 @@
 """What a file says of itself in words, beside what dphist reads: for whoever opens it with any other tool.
 
 Each fact is a key of the Parquet file's own metadata, which DuckDB's `parquet_kv_metadata` and pyarrow's `read_schema`
-show. They follow from the description, so `dphist.load` refuses a file whose words say something else. That is why the
-wording belongs to the format: change it only together with the format's number.
+show. They follow from the description, so `Release.verify` refuses a file whose words say something else. That is why
+the wording belongs to the format: change it only together with the format's number.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from dphist.errors import ReleaseError
 from dphist.model.phrases import UNPAIRED
 from dphist.release.cells import TableCells
 from dphist.release.columns import label_columns
@@ -21,7 +19,6 @@ from dphist.version import __version__
 
 TABLE = "which table the row is of, by the attributes that it keeps; it sums over all others"
 """What the column says that tells tables apart."""
-_SOFTWARE = re.compile(r"dphist \d+\.\d+\.\d+[\w.+-]{0,40}")
 
 
 def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -> dict[bytes, bytes]:
@@ -72,15 +69,3 @@ def told_columns(
         ),
         **{(name,): text for name, text in sums.items()},
     }
-
-
-def check_words(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> None:
-    """Refuse words that say something else than the release; which dphist wrote the file is free to say."""
-    if set(found) != set(expected):
-        raise ReleaseError("it says other things about itself than a release does")
-    for key, text in found.items():
-        if key == b"software":
-            if not _SOFTWARE.fullmatch(text.decode(errors="replace")):
-                raise ReleaseError("the program that wrote it has a strange name")
-        elif text != expected[key]:
-            raise ReleaseError(f"its {key.decode()} in words is not what the release says")

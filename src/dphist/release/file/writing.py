@@ -21,16 +21,8 @@ from numpy.typing import NDArray
 from dphist.model.domain import Domain
 from dphist.release.atomic import atomic, check_release_name
 from dphist.release.cells import Cells, SparseCells, TableCells
-from dphist.release.columns import (
-    Column,
-    along,
-    as_arrow,
-    axis_strides,
-    is_plain,
-    label_columns,
-    number_names,
-)
-from dphist.release.contents import Contents
+from dphist.release.columns import Column, as_arrow, label_columns, label_rows, number_names
+from dphist.release.contents import Contents, Pair
 from dphist.release.file.description import (
     FORMAT,
     KEY,
@@ -76,23 +68,27 @@ def write(
     names = description["bounds"]
     words = readable(release, confidence, names | {"estimate": next(iter(columns))})
     told = {KEY: json.dumps(description).encode(), **words, **(said or {})}
-    schema = file_schema(label_fields(domain, cells, labels), columns, names).with_metadata(stamped(told))
+
+    def arrays(begin: int, end: int, bounds: Pair) -> dict[str, pyarrow.Array]:
+        found = _labelled(domain, cells, labels, np.arange(begin, end))
+        numbers = {name: as_arrow(values[begin:end]) for name, values in columns.items()}
+        # The estimate, its bounds, then what else was measured.
+        first = next(iter(numbers))
+        found[first] = numbers.pop(first)
+        for name, ends in zip(names.values(), bounds, strict=True):
+            found[name] = as_arrow(ends, missing=np.isnan(ends))
+        return found | numbers
+
+    none = arrays(0, 0, (np.zeros(0), np.zeros(0)))
+    schema = pa.schema([(name, each.type) for name, each in none.items()], stamped(told))
     size, step = cells.numbers.size, _ROWS if len(schema) <= _MANY else _ROWS // _MANY
     # Readers pass row groups over by the labels that a group has some of; of the other columns each has all kinds.
     telling = [each.name for each in labels if step < min(size, prod(domain.shape[each.axis :]))]
     with pq.ParquetWriter(path, schema, write_statistics=telling, **HOW) as writer:
         for begin in range(0, size, step):
             end = min(begin + step, size)
-            ends = [
-                as_arrow(each, missing=np.isnan(each))
-                for each in release._cell_bounds(begin, end, confidence)
-            ]
-            # In the order of the schema: the estimate, its bounds, then what else was measured.
-            numbers = [as_arrow(values[begin:end]) for values in columns.values()]
-            arrays = label_rows(domain, cells, labels, begin, end).values()
-            writer.write_table(
-                pa.Table.from_arrays([*arrays, numbers[0], *ends, *numbers[1:]], schema=schema)
-            )
+            made = arrays(begin, end, release._cell_bounds(begin, end, confidence))
+            writer.write_table(pa.Table.from_arrays(list(made.values()), schema=schema))
 
 
 def laid_out(
@@ -116,23 +112,20 @@ def laid_out(
         else:
             described["data"] = pack(answer) if packed else ""
         entries.append(described)
-    description: dict[str, Any] = {
-        "format": FORMAT,
-        "domain": release.domain.to_json(),
-        "shape": list(release.domain.shape),
-        "guarantee": write_guarantee(release.guarantee),
-        "mechanism": release._described,
-        "maker": release.maker.told(),
-        "note": release.note,
-        "polish": list(release.polish),
-        "workload": None if release.workload is None else release.workload.to_json(),
-        "receipt": release.receipt,
-        "estimate": names["estimate"],
-        "transcript": entries,
-        "about": release.about.given(),
-        "confidence": confidence,
-        "bounds": {"low": names["low"], "high": names["high"]},
-    }
+    description = _described(
+        release,
+        confidence,
+        names,
+        {},
+        {
+            "note": release.note,
+            "polish": list(release.polish),
+            "workload": None if release.workload is None else release.workload.to_json(),
+            "receipt": release.receipt,
+            "estimate": names["estimate"],
+            "transcript": entries,
+        },
+    )
     if release.sums:
         # What stands in no column stands in the description.
         description["measures"] = _described_sums(release)
@@ -157,29 +150,41 @@ def _laid_out_sparse(
     """The description of a sparse release, and its column of numbers."""
     names = number_names(release.domain, "cell")
     (entry,) = release.transcript
-    description = {
+    asked = write_entry(entry, release.budget)
+    description = _described(
+        release,
+        confidence,
+        names,
+        {"form": cells.form},
+        {
+            "scale": str(cells.scale),
+            "threshold": cells.threshold,
+            "receipt": release.receipt,
+            "columns": names,
+            # Its answer are the rows of the file.
+            "entry": {key: asked[key] for key in asked if key not in ("dtype", "shape")},
+        },
+    )
+    return description, {names["estimate"]: cells.values}
+
+
+def _described(
+    release: Contents, confidence: float, names: dict[str, str], form: dict[str, str], own: dict[str, Any]
+) -> dict[str, Any]:
+    """What all descriptions say, in the order of the format, and around it what those of a form do."""
+    return {
         "format": FORMAT,
-        "form": "sparse",
+        **form,
         "domain": release.domain.to_json(),
         "shape": list(release.domain.shape),
         "guarantee": write_guarantee(release.guarantee),
         "mechanism": release._described,
         "maker": release.maker.told(),
-        "scale": str(cells.scale),
-        "threshold": cells.threshold,
-        "receipt": release.receipt,
-        "columns": names,
-        "entry": {
-            "path": entry.path,
-            "verb": entry.verb,
-            "question": entry.question,
-            release.budget.currency: str(entry.cost),
-        },
+        **own,
         "about": release.about.given(),
         "confidence": confidence,
         "bounds": {"low": names["low"], "high": names["high"]},
     }
-    return description, {names["estimate"]: cells.values}
 
 
 def told_model(
@@ -191,24 +196,14 @@ def told_model(
         return story.model, {each: story.columns[each] for each in named if each and each not in columns}
     rows = next(iter(columns.values())).size if columns else 0
     arrays = Arrays(columns, name, rows)
-    return written(release._estimate, release.domain, bool(release.polish), arrays), arrays.own
+    told = written(release._estimate, release.domain, bool(release.polish), arrays)
+    return {**told, "arrays": arrays.entries}, arrays.own
 
 
 def taken_names(release: Contents) -> set[str]:
     """The names of all columns but those of sums."""
     labels = label_columns(release.domain)
     return {column.name for column in labels} | set(number_names(release.domain).values())
-
-
-def file_schema(
-    fields: list[pyarrow.Field], columns: dict[str, NDArray[Any]], bounds: dict[str, str]
-) -> pyarrow.Schema:
-    """Labels, the estimate, its bounds, then what else was measured."""
-    import pyarrow as pa
-
-    numbers = [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
-    ends = [pa.field(name, pa.float64()) for name in bounds.values()]
-    return pa.schema([*fields, numbers[0], *ends, *numbers[1:]])
 
 
 def _described_sums(release: Contents) -> list[dict[str, Any]]:
@@ -234,44 +229,13 @@ def _described_sums(release: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def label_rows(
-    domain: Domain, cells: Cells, labels: list[Column], begin: int, end: int
+def _labelled(
+    domain: Domain, cells: Cells, labels: list[Column], rows: NDArray[np.int64]
 ) -> dict[str, pyarrow.Array]:
     """The columns of labels for some rows, texts as a dictionary of those that come."""
     if isinstance(cells, TableCells):
-        return cells.label_rows(begin, end)
+        return cells.label_rows(labels, rows)
+    found = label_rows(labels, cells.places(rows))
     if isinstance(cells, SparseCells):
-        flat = cells.flat[begin:end]
-        placed = np.unravel_index(flat, domain.shape)
-        found = {column.name: column.rows(placed[column.axis]) for column in labels}
-        return found | {number_names(domain, "cell")["cell"]: as_arrow(flat)}
-    strides = axis_strides(domain)
-    return {column.name: _runs(column, strides[column.axis], begin, end) for column in labels}
-
-
-def _runs(column: Column, stride: int, begin: int, end: int) -> pyarrow.Array:
-    """The labels of cells in C order, a run of ``stride`` for each value: made once a run, or once a round of all."""
-    import pyarrow as pa
-
-    first, whole = begin // stride, column.size * stride <= end - begin
-    runs = np.arange(column.size) if whole else np.arange(first, -(-end // stride)) % column.size
-
-    def spread(values: NDArray[Any]) -> NDArray[Any]:
-        return along(values, stride, begin, end) if whole else along(values, stride, *inside)
-
-    inside = (begin - first * stride, end - first * stride)
-    found = column.rows(runs)
-    if hasattr(found, "dictionary"):
-        index = as_arrow(spread(np.from_dlpack(found.indices)))
-        return pa.DictionaryArray.from_arrays(index, found.dictionary)
-    if is_plain(found):
-        # Arrow's own functions take longer to load than a small release to write.
-        return as_arrow(spread(np.from_dlpack(found)))
-    return found.take(as_arrow(spread(np.arange(runs.size, dtype=np.int32))))
-
-
-def label_fields(domain: Domain, cells: Cells, labels: list[Column]) -> list[pyarrow.Field]:
-    """The columns of labels with their types."""
-    import pyarrow as pa
-
-    return [pa.field(name, column.type) for name, column in label_rows(domain, cells, labels, 0, 0).items()]
+        found[number_names(domain, "cell")["cell"]] = as_arrow(cells.flat[rows])
+    return found
