@@ -183,7 +183,7 @@ class _AsTheyAre:
     """Arrays that stay where a reference to them would stand."""
 
     def put(self, values: NDArray[Any]) -> Any:
-        return values
+        return np.asarray(values)
 
 
 def plainly(told: Any) -> Any:
