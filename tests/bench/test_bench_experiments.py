@@ -158,9 +158,7 @@ def test_claims_can_be_refuted():
 
 
 def test_a_table_shows_ours_beside_the_papers(tmp_path):
-    table = Table(
-        title="T", measure="error", columns=("x",), rows="method", printed={("a", "old", "0.1"): 1_234.0}
-    )
+    table = Table(title="T", measure="error", columns=("x",), printed={("a", "old", "0.1"): 1_234.0})
     text = table.markdown(_results(means=LINE), tmp_path, "t")
     assert "| old | 10 / 1,234 | 80 / 1,234 |" in text
     assert "| new | 5 | 5 |" in text

@@ -8,7 +8,7 @@ import os
 import platform
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -157,21 +157,14 @@ def _processor() -> str:
 
 def save(path: Path, rows: Iterable[Row], about: dict[str, Any]) -> None:
     """Write readings and what made them, whole or not at all."""
-    columns: dict[str, list[Any]] = {name: [] for name in _SCHEMA.names}
-    for row in rows:
-        case, reading = row.case, row.reading
-        values = (
-            case.data,
-            case.method,
-            case.epsilon,
-            case.x,
-            row.trial,
-            reading.measure,
-            reading.x,
-            reading.value,
-        )
-        for name, value in zip(_SCHEMA.names, values, strict=True):
-            columns[name].append(value)
+    flat = [
+        (*astuple(row.case), row.trial, row.reading.measure, row.reading.x, row.reading.value) for row in rows
+    ]
+    columns = (
+        dict(zip(_SCHEMA.names, zip(*flat, strict=True), strict=True))
+        if flat
+        else dict.fromkeys(_SCHEMA.names, ())
+    )
     schema = _SCHEMA.with_metadata({_ABOUT: json.dumps(about, ensure_ascii=False).encode()})
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as temporary:

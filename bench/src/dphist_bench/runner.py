@@ -1,21 +1,19 @@
 """One runner for every experiment: over all cores, with progress and time left, and able to go on after a stop.
 
-Finished trials lie as small Parquet files beside the experiment's result until it is whole, then they become one
-file. A run that is stopped keeps what is finished, and the next one measures only what is missing: more trials
-later are added to those already there.
+Readings are saved now and then, and when a run ends or is stopped; the next one measures only what is missing: more
+trials later are added to those already there.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from dphist.errors import InputError
 from dphist_bench import catalogue, results
@@ -23,8 +21,8 @@ from dphist_bench.cases import Case, Setting
 from dphist_bench.experiment import Experiment
 from dphist_bench.results import Results, Row
 
-# A stop loses at most this many trials of a case for each core.
-_TRIALS_AT_ONCE = 5
+# A stop loses at most this many trials of a case for each core; a crash, what was measured in so many seconds.
+_TRIALS_AT_ONCE, _SECONDS = 5, 60.0
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,6 @@ class Job:
     case: Case
     trials: tuple[int, ...]
     setting: Setting
-
-    @property
-    def file(self) -> str:
-        """A name that the same trials of the same case always have."""
-        return sha256(repr((self.case, self.trials)).encode()).hexdigest()[:16] + ".parquet"
 
 
 # Called after every finished job with what is done and how much there is.
@@ -63,12 +56,7 @@ def run(
     """
     setting = setting or Setting()
     wanted = trials or (1 if setting.quick else experiment.trials)
-    whole = path_of(folder, experiment.name, setting)
-    parts = whole.with_suffix(".parts")
-    if fresh:
-        whole.unlink(missing_ok=True)
-        for part in parts.glob("*.parquet"):
-            part.unlink()
+    path = path_of(folder, experiment.name, setting)
     about = {
         "experiment": experiment.name,
         "quick": setting.quick,
@@ -76,22 +64,38 @@ def run(
         "date": datetime.now(UTC).date().isoformat(),
         **results.machine(),
     }
-    before = gather(whole, parts)
-    if before is not None and before.about.get("files") != about["files"]:
+    before = Results([], about) if fresh or not path.is_file() else results.load(path)
+    if before.about.get("files") != about["files"]:
         raise InputError(
-            f"{whole} was measured {'with' if before.about.get('files') else 'without'} --files; "
+            f"{path} was measured {'with' if before.about.get('files') else 'without'} --files; "
             "use the same again, another results folder, or --fresh"
         )
-    cases = list(experiment.work.cases(setting))
-    jobs = list(_missing(experiment.name, cases, wanted, setting, before))
-    parts.mkdir(parents=True, exist_ok=True)
+    # In the order of the description, whatever order they are finished in; a case no longer described is dropped.
+    order = {case: place for place, case in enumerate(experiment.work.cases(setting))}
+    rows = [row for row in before.rows if row.case in order]
+    done = before.trials_of()
+
+    def save() -> None:
+        rows.sort(key=lambda row: (order[row.case], row.trial))
+        results.save(path, rows, about)
+
+    jobs = [
+        Job(experiment.name, case, tuple(left[start : start + _TRIALS_AT_ONCE]), setting)
+        for case in order
+        for left in [[trial for trial in range(wanted) if trial not in done.get(case, ())]]
+        for start in range(0, len(left), _TRIALS_AT_ONCE)
+    ]
+    saved = time.monotonic()
     try:
-        for done, job in enumerate(_work(jobs, parts, about, workers or os.cpu_count() or 1), 1):
-            progress(done, len(jobs), job.case)
+        for number, found in enumerate(_work(jobs, workers or os.cpu_count() or 1), 1):
+            rows += found
+            progress(number, len(jobs), found[-1].case)
+            if time.monotonic() - saved > _SECONDS:
+                save()
+                saved = time.monotonic()
     finally:
-        # Also when stopped: what is finished becomes part of the one file.
-        merged = _merge(whole, parts, cases, about)
-    return merged
+        save()
+    return Results(rows, about)
 
 
 def path_of(folder: Path, name: str, setting: Setting) -> Path:
@@ -99,39 +103,17 @@ def path_of(folder: Path, name: str, setting: Setting) -> Path:
     return folder / ("quick" if setting.quick else "full") / f"{name}.parquet"
 
 
-def gather(whole: Path, parts: Path) -> Results | None:
-    """Read everything measured so far."""
-    files = [path for path in (whole, *sorted(parts.glob("*.parquet"))) if path.is_file()]
-    found = [results.load(path) for path in files]
-    return Results([row for one in found for row in one.rows], found[0].about) if found else None
-
-
-def _missing(
-    name: str, cases: Sequence[Case], wanted: int, setting: Setting, before: Results | None
-) -> Iterator[Job]:
-    done = before.trials_of() if before is not None else {}
-    for case in cases:
-        left = [trial for trial in range(wanted) if trial not in done.get(case, ())]
-        for start in range(0, len(left), _TRIALS_AT_ONCE):
-            yield Job(name, case, tuple(left[start : start + _TRIALS_AT_ONCE]), setting)
-
-
-def _work(jobs: Sequence[Job], parts: Path, about: dict[str, Any], workers: int) -> Iterator[Job]:
-    """Do the jobs, in this process or in several; a finished one is on disk before it is counted."""
+def _work(jobs: Sequence[Job], workers: int) -> Iterator[list[Row]]:
+    """Do the jobs, in this process or in several."""
     if workers == 1 or len(jobs) < 2:
-        for job in jobs:
-            yield _do(job, parts, about)
+        yield from map(_do, jobs)
         return
     # Fresh processes: nothing of ours is inherited half-way, and each counts with one thread.
-    with ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread
-    ) as pool:
-        pending: set[Future[Job]] = {pool.submit(_do, job, parts, about) for job in jobs}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
         try:
-            while pending:
-                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    yield future.result()
+            for future in as_completed([pool.submit(_do, job) for job in jobs]):
+                yield future.result()
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -142,28 +124,10 @@ def _one_thread() -> None:
         os.environ[name] = "1"
 
 
-def _do(job: Job, parts: Path, about: dict[str, Any]) -> Job:
+def _do(job: Job) -> list[Row]:
     work = catalogue.load(job.experiment).work
-    rows = [
+    return [
         Row(job.case, trial, reading)
         for trial in job.trials
         for reading in work.trial(job.case, trial, job.setting)
     ]
-    results.save(parts / job.file, rows, about)
-    return job
-
-
-def _merge(whole: Path, parts: Path, cases: Sequence[Case], about: dict[str, Any]) -> Results:
-    found = gather(whole, parts)
-    if found is None:
-        return Results([], about)
-    # In the order of the description, whatever order they were finished in; a case no longer described is dropped.
-    order = {case: place for place, case in enumerate(cases)}
-    rows = sorted(
-        (row for row in found.rows if row.case in order), key=lambda row: (order[row.case], row.trial)
-    )
-    results.save(whole, rows, about)
-    for part in parts.glob("*.parquet"):
-        part.unlink()
-    parts.rmdir()
-    return Results(rows, about)

@@ -16,8 +16,6 @@ LABEL = (
     "datum.value !== 0 && (abs(datum.value) >= 1e5 || abs(datum.value) < 1e-3)"
     " ? format(datum.value, '.0e') : format(datum.value, '~g')"
 )
-# What a point is known by, and what a reader calls it.
-_WORDS = {"data": "data", "method": "method", "epsilon": "ε", "x": "x", "measure": "measure"}
 
 
 class View(Protocol):
@@ -48,7 +46,6 @@ class Table:
 
     title: str
     measure: str
-    rows: str = "method"
     columns: Sequence[str] = ("data", "epsilon")
     where: Mapping[str, Any] = field(default_factory=dict)
     printed: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
@@ -57,10 +54,10 @@ class Table:
         """Give the table; ``folder`` and ``stem`` are for views that need files."""
         points = results.select(self.measure, **self.where)
         heads = list(dict.fromkeys(self._head(point) for point in points))
-        lines = [f"**{self.title}**", "", f"| {_WORDS[self.rows]} | " + " | ".join(heads) + " |"]
+        lines = [f"**{self.title}**", "", "| method | " + " | ".join(heads) + " |"]
         lines.append("|---" * (len(heads) + 1) + "|")
-        for name in dict.fromkeys(getattr(point, self.rows) for point in points):
-            mine = {self._head(p): self._entry(p) for p in points if getattr(p, self.rows) == name}
+        for name in dict.fromkeys(point.method for point in points):
+            mine = {self._head(p): self._entry(p) for p in points if p.method == name}
             lines.append(f"| {_plain(name)} | " + " | ".join(mine.get(head, "") for head in heads) + " |")
         if self.printed:
             lines += ["", "Each entry is ours / the paper's, where the paper prints one."]
@@ -92,14 +89,10 @@ class Lines:
     x: str = "x"
     axis: str = "x"
     unit: str = ""
-    color: str = "method"
     panels: Sequence[str] = ("data",)
     log: str = "xy"
     where: Mapping[str, Any] = field(default_factory=dict)
-    points: bool = False
     across: int = 2
-    # Where panels show different lines, each has a legend of its own.
-    own_legends: bool = False
 
     def markdown(self, results: Results, folder: Path, stem: str) -> str:
         """Save the picture in ``folder`` and give the Markdown that shows it, with its figures folded below."""
@@ -130,8 +123,8 @@ class Lines:
             lines += [f"{panel}; columns are {self.axis}" if panel else f"Columns are {self.axis}", ""]
             lines.append("| | " + " | ".join(f"{place:g}" for place in places) + " |")
             lines.append("|---" * (len(places) + 1) + "|")
-            for name in dict.fromkeys(getattr(point, self.color) for point in here):
-                mine = {self._place(p): short(p.value) for p in here if getattr(p, self.color) == name}
+            for name in dict.fromkeys(point.method for point in here):
+                mine = {self._place(p): short(p.value) for p in here if p.method == name}
                 lines.append(
                     f"| {_plain(name)} | " + " | ".join(mine.get(place, "") for place in places) + " |"
                 )
@@ -145,17 +138,17 @@ class Lines:
         charts = []
         for panel in panels:
             values: list[dict[str, Any]] = [
-                {"x": self._place(p), "y": p.value, "who": str(getattr(p, self.color))}
+                {"x": self._place(p), "y": p.value, "who": p.method}
                 for p in points
                 if self._panel(p) == panel and math.isfinite(p.value)
             ]
             # A logarithm has no place for zero, so such a panel is drawn linearly.
             flat_x = "x" not in self.log or any(value["x"] <= 0 for value in values)
             flat_y = "y" not in self.log or any(value["y"] <= 0 for value in values)
-            base = alt.Chart(alt.Data(values=values))
-            marked: Any = base.mark_point(filled=True, size=50) if self.points else base.mark_line(point=True)
             charts.append(
-                marked.encode(
+                alt.Chart(alt.Data(values=values))
+                .mark_line(point=True)
+                .encode(
                     x=alt.X(
                         "x:Q",
                         title=self.axis,
@@ -170,12 +163,10 @@ class Lines:
                     ),
                     color=alt.Color("who:N", title=None, sort=None, scale=alt.Scale(scheme="tableau20")),
                     shape=alt.Shape("who:N", sort=None, legend=None),
-                ).properties(width=300, height=220, title=panel)
+                )
+                .properties(width=300, height=220, title=panel)
             )
-        chart: Any = alt.concat(*charts, columns=min(self.across, len(charts)))
-        if self.own_legends:
-            chart = chart.resolve_scale(color="independent", shape="independent")
-        save_chart(chart, path)
+        save_chart(alt.concat(*charts, columns=min(self.across, len(charts))), path)
 
 
 def ticks(values: Sequence[float], *, log: bool) -> Any:

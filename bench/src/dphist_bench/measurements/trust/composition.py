@@ -6,9 +6,6 @@ was accepted on a path is then run through an oracle that knows nothing of Rény
 mechanisms of that price, randomised response for a pure ε and Gaussian noise for a ρ. Its δ at the total's ε must be
 at most the total's δ.
 
-``--accountant other/bin/python`` asks Google's dp-accounting about the same paths: an environment of its own, because
-it pins what others have left behind (``python -m venv other && other/bin/pip install dp-accounting``).
-
 The oracle: amounts lie on a lattice, so the sum of randomised responses' losses has a law on that lattice, a product
 of characteristic functions away; Gaussian losses add up to one Gaussian, and the two together have δ = Σ_l P(l)·E[(1
 − e^{ε−l−G})⁺], with normal tails in it.
@@ -16,12 +13,9 @@ of characteristic functions away; Gaussian losses add up to one Gaussian, and th
 
 from __future__ import annotations
 
-import json
 import random  # noqa: TID251 -- which spends to try, not noise
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Annotated
 
@@ -114,78 +108,19 @@ def fitting(total: Total, epsilon: Fraction) -> int:
         count += 1
 
 
-# Runs where dp-accounting is installed: a line of pure amounts in steps, a ρ and an ε in, the δ out. Its losses are
-# rounded up to a lattice, ten times as fine as ours; a hair is taken off pure amounts, or rounding would lift them.
-_ACCOUNTANT = """
-import json, sys
-from functools import cache
-from dp_accounting.pld import common, privacy_loss_distribution as pld
-step = float(sys.argv[1])
-
-@cache
-def pure(size):
-    parameters = common.DifferentialPrivacyParameters(size * step * (1 - 1e-12), 0.0)
-    return pld.from_privacy_parameters(parameters, value_discretization_interval=step / 10)
-
-for line in sys.stdin:
-    counts, rho, epsilon = json.loads(line)
-    whole = None
-    for size, count in counts:
-        many = pure(size).self_compose(count)
-        whole = many if whole is None else whole.compose(many)
-    if rho:
-        one = pld.from_gaussian_mechanism((2 * rho) ** -0.5, value_discretization_interval=step / 10)
-        whole = one if whole is None else whole.compose(one)
-    print(float(whole.get_delta_for_epsilon(epsilon)) if whole else 0.0, flush=True)
-"""
-
-
-@contextmanager
-def _asked(python: str) -> Iterator[Callable[[Sequence[Spend], float], float]]:
-    """What dp-accounting says of what was spent, asked in a process of another environment."""
-    with subprocess.Popen(
-        [python, "-c", _ACCOUNTANT, str(float(STEP))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        asked, told = child.stdin, child.stdout
-        assert asked is not None
-        assert told is not None
-
-        def ask(spends: Sequence[Spend], epsilon: float) -> float:
-            counts = Counter(int(spend.epsilon / STEP) for spend in spends if spend.epsilon is not None)
-            rho = float(sum(spend.rho for spend in spends if spend.rho is not None))
-            asked.write(json.dumps([sorted(counts.items()), rho, epsilon]) + "\n")
-            asked.flush()
-            return float(told.readline())
-
-        yield ask
-        asked.close()
-
-
 def measure(
     *,
     quick: bool,
     paths: Annotated[int, "how many ways of spending to try"] = 10_000,
     seed: int = 1,
-    accountant: Annotated[str | None, "a Python that has dp-accounting, which is asked as well"] = None,
 ) -> Iterator[Line]:
     """Count what fits, try ways of spending, and hold each against the oracle."""
-    with ExitStack() as stack:
-        theirs = None if accountant is None else stack.enter_context(_asked(accountant))
-        yield from _measured(60 if quick else paths, seed, quick, theirs)
-
-
-def _measured(
-    paths: int, seed: int, quick: bool, theirs: Callable[[Sequence[Spend], float], float] | None
-) -> Iterator[Line]:
     for name, total in TOTALS:
         for epsilon in (Fraction(1), Fraction(1, 10)) if quick else (Fraction(1), Fraction(1, 10), STEP):
             adding = int(total.epsilon / epsilon) if total.epsilon is not None else None
             yield {"total": name, "each ε": str(epsilon), "fit": fitting(total, epsilon), "adding up": adding}
-    found = {name: [0, 0, 0.0, 0, 0.0, 0] for name, _ in TOTALS}
-    for number in range(paths):
+    found = {name: [0, 0, 0.0, 0] for name, _ in TOTALS}
+    for number in range(60 if quick else paths):
         name, total = TOTALS[number % len(TOTALS)]
         spends = path(total, seed * 10_000_000 + number)
         row = found[name]
@@ -194,25 +129,13 @@ def _measured(
         if total.order is not None:
             row[2] = max(row[2], true_delta(spends, float(total.epsilon or 0)) / float(total.delta))
         row[3] += over(total, spends)
-        if theirs is not None and total.order is not None:
-            said = theirs(spends, float(total.epsilon or 0))
-            row[4] = max(row[4], said / float(total.delta))
-            row[5] += said > float(total.delta) + 1e-13
-    for name, (tried, accepted, worst, beyond, their_worst, their_beyond) in found.items():
+    for name, (tried, accepted, worst, beyond) in found.items():
         yield {
             "total": name,
             "paths": tried,
             "spends accepted": accepted,
             "largest δ / total δ": f"{worst:.3g}" if worst else "",
             "above the total": beyond,
-            **(
-                {}
-                if theirs is None
-                else {
-                    "by dp-accounting": f"{their_worst:.3g}" if their_worst else "",
-                    "above by it": their_beyond if their_worst else "",
-                }
-            ),
         }
-        if beyond or their_beyond:
-            yield Failure(f"{max(beyond, their_beyond):.0f} ways of spending got past {name}")
+        if beyond:
+            yield Failure(f"{beyond:.0f} ways of spending got past {name}")
