@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,10 +60,8 @@ class Counts:
 
     def add(self, other: Counts) -> None:
         """Sum over ledgers."""
-        for name in ("kills", "acknowledged", "entries", "refusals", "budgets"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("overspends", "mismatches", "lost", "failures"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for each in fields(self)[1:]:
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 class _Child:
@@ -268,19 +266,6 @@ def run_kills(folder: Path, processes: int, kills: int, seed: int, place: str | 
     return counts
 
 
-_COLUMNS = (
-    "processes",
-    "kills",
-    "acknowledged",
-    "entries",
-    "refusals",
-    "budgets",
-    "overspends",
-    "mismatches",
-    "lost",
-)
-
-
 def measure(
     *,
     quick: bool,
@@ -309,7 +294,9 @@ def measure(
 
 
 def _told(title: str, counts: Counts) -> Iterator[Line]:
-    yield {"": title, **{name: getattr(counts, name) for name in _COLUMNS}}
+    told = asdict(counts)
+    del told["failures"]
+    yield {"": title, **told}
     yield from (Failure(f"failed: {failure}") for failure in counts.failures)
     if not counts.passed and not counts.failures:
         yield Failure("the ledger did not keep its promise")
