@@ -49,7 +49,7 @@ def test_rows_that_lean_each_their_own_way_are_found_and_held():
     both = []
     for seed in range(3):
         estimate: Any = run(MARGINALS, Histogram(DOMAIN, counts), "0.1", seed=seed)
-        measured = estimate.errors.tables
+        measured = estimate.errors.residuals
         cube, shrunk = shrunk_cube(measured)
         in_blocks = TableNoise(measured, cube, shrunk)
         both.append([_held(in_blocks, cube, counts), _held(estimate.errors, estimate.counts, counts)])
@@ -77,7 +77,7 @@ def test_nothing_changes_where_values_have_an_order_or_groups(rows):
     domain = Domain([rows, Ordinal("hour", range(16))])
     counts = np.arange(96).reshape(6, 16) * 7 % 31
     estimate: Any = run(MARGINALS, Histogram(domain, counts), 1, seed=1)
-    other, _ = shrunk_cube(estimate.errors.tables)
+    other, _ = shrunk_cube(estimate.errors.residuals)
     np.testing.assert_array_equal(estimate.counts, other)
 
 

@@ -55,7 +55,7 @@ MODELS: dict[str, Any] = {
     "independent": IndependentNoise(LAW, exact=True),
     "pieces": PieceNoise((4,), np.array([0, 0, 1, 1]), np.array([1.5, 2.0])),
     "tree": TreeNoise(TREE, fixed=True),
-    "groups": BucketNoise(IndependentNoise(LAW), np.array([1, 3])),
+    "groups": BucketNoise(np.array([1, 3]), IndependentNoise(LAW)),
     "predictive": PredictiveErrors(MeasuredCells(np.array([3, -1, 0, 8]), LAW), np.arange(4.0)),
 }
 

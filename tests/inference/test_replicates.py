@@ -107,10 +107,10 @@ MODELS: dict[str, Any] = {
 }
 ONLY = TableNoise(MeasuredTables((4, 3), ((0,),), (np.full(4, 30.0),), (4.0,)))
 BOUNDS: dict[str, Any] = {
-    "groups": (LINE, BucketNoise(IndependentNoise(LAW), np.array([3, 5]))),
+    "groups": (LINE, BucketNoise(np.array([3, 5]), IndependentNoise(LAW))),
     "group bound": (
         LINE,
-        CellBound(IndependentNoise(LAW), np.array([0, 1, 0, 1, 0, 1, 1, 1]), np.array([3, 5]), (8,)),
+        CellBound((8,), np.array([0, 1, 0, 1, 0, 1, 1, 1]), np.array([3, 5]), IndependentNoise(LAW)),
     ),
 }
 """Kinds whose variances are bounds."""

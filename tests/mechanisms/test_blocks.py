@@ -60,12 +60,12 @@ def test_variances_of_grouped_trees_are_never_too_small() -> None:
         counts = np.repeat(run(inner, totals, 1, seed=seed).counts / 5, 5)
         seen.append(workload.answer(counts) - truth)
     errors = run(inner, totals, 1, seed=0).errors
-    stated = BucketNoise(errors, sizes).spread(workload)
+    stated = BucketNoise(sizes, errors).spread(workload)
     actual = (np.array(seen) ** 2).mean(axis=0)
     assert (actual < stated.variance * (1 + 6 * np.sqrt(5 / 300))).all()
     # Exact where no group is cut, and inside one group.
     assert (actual[[0, 2, 3, 4]] > stated.variance[[0, 2, 3, 4]] * (1 - 6 * np.sqrt(5 / 300))).all()
-    bound = CellBound(errors, np.repeat(starts, 5), sizes, (60,)).spread(workload)
+    bound = CellBound((60,), np.repeat(starts, 5), sizes, errors).spread(workload)
     assert (bound.variance >= stated.variance * (1 - 1e-9)).all()
 
 

@@ -148,7 +148,7 @@ def test_every_table_is_asked_once_for_its_own_share():
         wanted = [float(want) for want in exact]
         assert [float(have) for have in drawn] == pytest.approx(wanted)
         assert isinstance(estimate.errors, TableNoise)
-        assert estimate.errors.tables.scales == pytest.approx(wanted)
+        assert estimate.errors.residuals.scales == pytest.approx(wanted)
 
 
 def test_sums_of_a_diagonal_are_not_those_of_cells_shrunk_to_independence():

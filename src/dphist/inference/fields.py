@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -98,12 +98,45 @@ Made = dict[str, Any]
 """The fields of a model that were read so far."""
 
 
+def plain(value: Any, store: Sink) -> Any:
+    """What JSON holds of a value: arrays by reference, fractions as texts, values of ours field by field."""
+    if isinstance(value, np.ndarray):
+        return store.put(value)
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [plain(each, store) for each in value]
+    if is_dataclass(value):
+        return told_of(value, store, *(each.name for each in fields(value)))
+    return value
+
+
+def told_of(value: Any, store: Sink, *names: str) -> dict[str, Any]:
+    """Some fields of a value, in this order."""
+    return {name: plain(getattr(value, name), store) for name in names}
+
+
 @dataclass(frozen=True)
 class Field:
-    """How one field is written, given the whole model, and read, given the fields before it."""
+    """How one field is read, given the fields before it, and written, given the whole model."""
 
-    write: Callable[[Any, Sink, Place, Any], Any]
     read: Callable[[Any, Store, Place, Made], Any]
+    write: Callable[[Any, Sink, Place, Any], Any] = lambda value, store, place, model: plain(value, store)
+
+
+def insist(*conditions: object) -> None:
+    """Refuse what is no model of these cells."""
+    if not all(conditions):
+        raise ValueError("not a model of these cells")
+
+
+def whole_arrays(told: Any, store: Store, *names: str) -> list[NDArray[Any]]:
+    """Arrays of whole numbers by their names."""
+    found = [store.get(told[name]) for name in names]
+    insist(all(values.dtype.kind == "i" for values in found))
+    return found
 
 
 def read_cells(reference: Any, store: Store, shape: tuple[int, ...]) -> FloatArray:
@@ -114,95 +147,64 @@ def read_cells(reference: Any, store: Store, shape: tuple[int, ...]) -> FloatArr
         raise ReleaseError("its model has other counts than cells") from None
 
 
-def _plain(*kinds: type) -> Field:
+def _one_of(*kinds: type) -> Field:
     """A text, a flag or a number as it is."""
 
     def read_plain(told: Any, store: Store, place: Place, made: Made) -> Any:
-        if type(told) not in kinds or (isinstance(told, float) and not math.isfinite(told)):
-            raise ValueError("not of this type")
+        insist(type(told) in kinds, not isinstance(told, float) or math.isfinite(told))
         return told
 
-    return Field(lambda value, store, place, model: kinds[0](value), read_plain)
+    return Field(read_plain)
 
 
-def array_of(kinds: str, axes: int | None = 1) -> Field:
-    """An array of floats, whole numbers or flags, with this number of axes; None for any."""
+def array_of(kinds: str, axes: int = 1) -> Field:
+    """An array of floats, whole numbers or flags, with this number of axes."""
 
     def read_array(told: Any, store: Store, place: Place, made: Made) -> NDArray[Any]:
         found = store.get(told)
         if kinds == "f" and found.dtype.kind == "i":
             found = found.astype(np.float64)
-        if found.dtype.kind not in kinds or (axes is not None and found.ndim != axes):
-            raise ValueError("not of this type")
+        insist(found.dtype.kind in kinds, found.ndim == axes)
         return found
 
-    return Field(lambda value, store, place, model: store.put(np.asarray(value)), read_array)
+    return Field(read_array)
 
 
 def optional(field: Field) -> Field:
     """The same field, or none."""
     return Field(
-        lambda value, store, place, model: None if value is None else field.write(value, store, place, model),
         lambda told, store, place, made: None if told is None else field.read(told, store, place, made),
+        lambda value, store, place, model: None if value is None else field.write(value, store, place, model),
     )
 
 
 def several(field: Field) -> Field:
     """A list of the same field."""
     return Field(
-        lambda value, store, place, model: [field.write(each, store, place, model) for each in value],
         lambda told, store, place, made: tuple(field.read(each, store, place, made) for each in told),
+        lambda value, store, place, model: [field.write(each, store, place, model) for each in value],
     )
-
-
-def _named(key: Field, field: Field) -> Field:
-    """A mapping, as a list of pairs."""
-
-    def write_pairs(value: Mapping[Any, Any], store: Sink, place: Place, model: Any) -> list[Any]:
-        return [
-            [key.write(k, store, place, model), field.write(v, store, place, model)] for k, v in value.items()
-        ]
-
-    def read_pairs(told: Any, store: Store, place: Place, made: Made) -> dict[Any, Any]:
-        return {
-            key.read(k, store, place, made): field.read(v, store, place, made)
-            for k, v in told  # a pair each
-        }
-
-    return Field(write_pairs, read_pairs)
-
-
-def _write_law(law: NoiseLaw | Fraction | float, store: Sink, place: Place, model: Any) -> dict[str, Any]:
-    told = laplace_if_bare(law)
-    return {
-        "kind": told.kind,
-        "size": str(told.size) if isinstance(told.size, Fraction) else float(told.size),
-    }
 
 
 def _read_law(told: Any, store: Store, place: Place, made: Made) -> NoiseLaw:
     size = told["size"] if type(told["size"]) is float else fraction(told["size"])
-    if told["kind"] not in ("laplace", "gaussian") or not 0 < size < math.inf:
-        raise ValueError("not a law of noise")
+    insist(told["kind"] in KINDS_OF_NOISE, 0 < size < math.inf)
     return NoiseLaw(told["kind"], size)
 
 
-def write_counts(counts: FloatArray | None, store: Sink, place: Place, model: Any) -> Any:
+def write_counts(counts: FloatArray, store: Sink, place: Place, model: Any) -> Any:
     """Published cells are not written twice."""
-    if counts is None:
-        return None
     flat = np.asarray(counts, dtype=np.float64).reshape(-1)
     if place.counts is not None and np.array_equal(flat, place.counts.reshape(-1)):
         return "published"
     return store.put(flat)
 
 
-def read_counts(told: Any, store: Store, place: Place, made: Made) -> FloatArray | None:
+def read_counts(told: Any, store: Store, place: Place, made: Made) -> FloatArray:
     """What `write_counts` wrote."""
-    if told is None:
-        return None
-    counts = place.counts if told == "published" else CELLS.read(told, store, place, made)
-    return np.asarray(counts, dtype=np.float64).reshape(place.shape)
+    if told != "published":
+        return read_cells(told, store, place.shape)
+    return np.asarray(place.counts, dtype=np.float64).reshape(place.shape)
 
 
 def _write_pieces(pieces: Pieces, store: Sink, place: Place, model: Any) -> dict[str, Any]:
@@ -219,99 +221,79 @@ def _read_pieces(told: Any, store: Store, place: Place, made: Made) -> Pieces:
         raise ValueError("groups of cells have no attributes")
     if "by" in told:
         by = tuple(told["by"])
-        if len(set(by)) != len(by) or not set(by) < set(domain.names):
-            raise ValueError("not some of its attributes")
+        insist(len(set(by)) == len(by), set(by) < set(domain.names))
         return ByValues(domain, by)
     axis, value = told["axis"], told["value"]
-    if type(axis) is not int or type(value) is not int:
-        raise ValueError("not a value of an attribute")
-    if not (0 <= axis < len(domain.shape) > 1 and 0 <= value < domain.shape[axis] > 1):
-        raise ValueError("not a value of an attribute")
+    insist(type(axis) is int, type(value) is int, len(domain.shape) > 1)
+    insist(0 <= axis < len(domain.shape), 0 <= value < domain.shape[axis], domain.shape[axis] > 1)
     return OneApart(domain, axis, value)
 
 
 def _write_tree(tree: MeasuredTree, store: Sink, place: Place, model: Any) -> dict[str, Any]:
-    told = {name: store.put(getattr(tree, name)) for name in ("parent", "low", "high", "value", "variance")}
-    for name in ("pool", "seen", "seen_variance"):
-        values = getattr(tree, name)
-        if values is not None and (name != "pool" or values.any()):
-            told[name] = store.put(values)
-    return {**told, "shape": list(tree.shape), "kind": tree.kind, "gradual": tree.gradual}
+    more = [name for name in ("pool", "seen", "seen_variance") if np.any(getattr(tree, name))]
+    measured = told_of(tree, store, "parent", "low", "high", "value", "variance", *more)
+    return {**measured, **told_of(tree, store, "shape", "kind", "gradual")}
 
 
 def _read_tree(told: Any, store: Store, place: Place, made: Made) -> MeasuredTree:
     shape = tuple(told["shape"])
-    arrays = {name: store.get(told[name]) for name in ("parent", "low", "high", "value", "variance")}
-    more = {name: store.get(told[name]) for name in ("pool", "seen", "seen_variance") if name in told}
-    parent, low, high = arrays["parent"], arrays["low"], arrays["high"]
+    parent, low, high = whole_arrays(told, store, "parent", "low", "high")
+    value, variance = store.get(told["value"]), store.get(told["variance"])
+    more: dict[str, Any] = {
+        name: store.get(told[name]) for name in ("pool", "seen", "seen_variance") if name in told
+    }
     nodes = len(parent)
-    if (
-        shape not in (place.shape, (place.size,))
-        or any(arrays[name].dtype.kind != "i" for name in ("parent", "low", "high"))
-        or not (low.shape == high.shape == (nodes, len(shape)))
-        or any(each.shape != (nodes,) for each in (arrays["value"], arrays["variance"], *more.values()))
-        or not nodes
-        or not bool(((parent >= -1) & (parent < np.arange(nodes))).all())
-        or int((parent < 0).sum()) != 1
-        or not bool(((low >= 0) & (low < high) & (high <= np.array(shape))).all())
-        or told["kind"] not in ("laplace", "gaussian")
-        or type(told["gradual"]) is not bool
-    ):
-        raise ValueError("not a tree of these cells")
+    insist(
+        nodes,
+        shape in (place.shape, (place.size,)),
+        low.shape == high.shape == (nodes, len(shape)),
+        all(each.shape == (nodes,) for each in (value, variance, *more.values())),
+    )
+    insist(
+        ((parent >= -1) & (parent < np.arange(nodes))).all(),
+        (parent < 0).sum() == 1,
+        ((low >= 0) & (low < high) & (high <= np.array(shape))).all(),
+        told["kind"] in KINDS_OF_NOISE,
+        type(told["gradual"]) is bool,
+    )
     return MeasuredTree.of(
-        shape, *arrays.values(), pool=more.get("pool"), seen=more.get("seen"),
-        seen_variance=more.get("seen_variance"), kind=told["kind"], gradual=told["gradual"],
-    )  # fmt: skip
-
-
-def _write_cuts(cuts: Cuts, store: Sink, place: Place, model: Any) -> dict[str, Any]:
-    return {name: store.put(getattr(cuts, name)) for name in ("left", "parent", "low", "high", "labels")}
+        shape, parent, low, high, value, variance, **more, kind=told["kind"], gradual=told["gradual"]
+    )
 
 
 def _read_cuts(told: Any, store: Store, place: Place, made: Made) -> Cuts:
-    cuts = Cuts(**{name: store.get(told[name]) for name in ("left", "parent", "low", "high", "labels")})
+    cuts = Cuts(*whole_arrays(told, store, "left", "parent", "low", "high", "labels"))
     nodes = len(cuts.left)
     numbers = np.arange(nodes)
-    if (
-        any(values.dtype.kind != "i" for values in vars(cuts).values())
-        or not cuts.low.shape == cuts.high.shape == (nodes, len(place.shape))
-        or not cuts.parent.shape == cuts.left.shape == (nodes,) != (0,)
-        or not bool(((cuts.left == -1) | ((cuts.left > numbers) & (cuts.left + 1 < nodes))).all())
-        or not bool(((cuts.parent >= -1) & (cuts.parent < numbers)).all())
-        or not bool(((cuts.low >= 0) & (cuts.low < cuts.high) & (cuts.high <= np.array(place.shape))).all())
-        or not labels_fit(cuts.labels, len(cuts.leaves), place.size)
-    ):
-        raise ValueError("not cuts of these cells")
+    insist(
+        cuts.low.shape == cuts.high.shape == (nodes, len(place.shape)),
+        cuts.parent.shape == cuts.left.shape == (nodes,) != (0,),
+    )
+    insist(
+        ((cuts.left == -1) | ((cuts.left > numbers) & (cuts.left + 1 < nodes))).all(),
+        ((cuts.parent >= -1) & (cuts.parent < numbers)).all(),
+        ((cuts.low >= 0) & (cuts.low < cuts.high) & (cuts.high <= np.array(place.shape))).all(),
+        labels_fit(cuts.labels, len(cuts.leaves), place.size),
+    )
     return cuts
 
 
-def _write_axes(axes: Sequence[Any], store: Sink, place: Place, model: Any) -> list[Any]:
-    return [
-        {"parent": store.put(each.parent), "leaves": store.put(each.leaves), "calibration": each.calibration}
-        if isinstance(each, NominalAxis)
-        else {"haar": isinstance(each, HaarAxis), "size": each.size}
-        for each in axes
-    ]
+def _write_axis(axis: Any, store: Sink, place: Place, model: Any) -> dict[str, Any]:
+    if isinstance(axis, NominalAxis):
+        return told_of(axis, store, "parent", "leaves", "calibration")
+    return {"haar": isinstance(axis, HaarAxis), "size": axis.size}
 
 
-def _read_axes(told: Any, store: Store, place: Place, made: Made) -> tuple[Any, ...]:
-    axes: list[Any] = []
-    for each, size in zip(told, place.shape, strict=True):
-        if "haar" in each:
-            axes.append((HaarAxis if each["haar"] is True else PlainAxis)(each["size"]))
-        else:
-            parent, leaves = store.get(each["parent"]), store.get(each["leaves"])
-            if (
-                not parent.dtype.kind == leaves.dtype.kind == "i"
-                or each["calibration"] not in ("tight", "paper")
-                or not bool(((parent >= -1) & (parent < np.arange(len(parent)))).all())
-                or not bool(((leaves >= 0) & (leaves < len(parent))).all())
-            ):
-                raise ValueError("not a hierarchy")
-            axes.append(NominalAxis(parent, leaves, each["calibration"]))
-        if axes[-1].size != size:
-            raise ValueError("an axis of another size")
-    return tuple(axes)
+def _read_axis(told: Any, store: Store, place: Place, made: Made) -> Any:
+    if "haar" in told:
+        return (HaarAxis if told["haar"] is True else PlainAxis)(told["size"])
+    parent, leaves = whole_arrays(told, store, "parent", "leaves")
+    insist(
+        told["calibration"] in ("tight", "paper"),
+        ((parent >= -1) & (parent < np.arange(len(parent)))).all(),
+        ((leaves >= 0) & (leaves < len(parent))).all(),
+    )
+    return NominalAxis(parent, leaves, told["calibration"])
 
 
 def _write_measured(
@@ -320,48 +302,45 @@ def _write_measured(
     if isinstance(measured, MeasuredBlocks):
         tree = _write_tree(measured.tree, store, place, model)
         return {"tree": tree, "near": False, "levels": measured.levels}
-    return {
-        "cells": store.put(measured.values.reshape(-1)),
-        "law": _write_law(measured.law, store, place, model),
-    }
+    return {"cells": store.put(measured.values.reshape(-1)), "law": plain(measured.law, store)}
 
 
 def _read_measured(told: Any, store: Store, place: Place, made: Made) -> MeasuredCells | MeasuredBlocks:
     if "tree" in told:
         tree = _read_tree(told["tree"], store, place, made)
-        if tree.shape != place.shape or type(told["levels"]) is not int:
-            raise ValueError("not a tree of these cells")
+        insist(tree.shape == place.shape, type(told["levels"]) is int)
         return MeasuredBlocks(tree, told["levels"])
     values = store.get(told["cells"]).reshape(place.shape)
     return MeasuredCells(values, _read_law(told["law"], store, place, made))
 
 
-_OF_LAW = ("lean", "slope", "rest", "uneven", "caution")
+_OF_SPLITS, _OF_SIZES = ("lean", "slope", "rest"), ("uneven", "caution")
+_OF_LAW = ("alike", "doubt", "doubted_from", "overlap")
 
 
 def _write_predictive(law: Law, store: Sink, place: Place, model: Any) -> dict[str, Any]:
-    numbers = {name: float(getattr(law, name)) for name in ("alike", "doubt", "doubted_from", "overlap")}
-    # The three of every split are rounded to fewer digits (`Law.of`), so that these bytes hold them.
-    halves = {name: store.put(getattr(law, name).astype(np.float32)) for name in _OF_LAW[:3]}
-    return {**halves, **{name: store.put(getattr(law, name)) for name in _OF_LAW[3:]}, **numbers}
+    # Those of every split are rounded to fewer digits (`Law.of`), so that these bytes hold them.
+    halves = {name: store.put(getattr(law, name).astype(np.float32)) for name in _OF_SPLITS}
+    numbers = {name: float(getattr(law, name)) for name in _OF_LAW}
+    return {**halves, **told_of(law, store, *_OF_SIZES), **numbers}
 
 
 def _read_predictive(told: Any, store: Store, place: Place, made: Made) -> Law:
     binary = made["measured"].binary
-    arrays: dict[str, Any] = {name: np.asarray(store.get(told[name]), np.float64) for name in _OF_LAW}
-    numbers: dict[str, Any] = {name: told[name] for name in ("alike", "doubt", "doubted_from", "overlap")}
+    arrays: dict[str, Any] = {
+        name: np.asarray(store.get(told[name]), np.float64) for name in (*_OF_SPLITS, *_OF_SIZES)
+    }
+    numbers: dict[str, Any] = {name: told[name] for name in _OF_LAW}
     law = Law(binary, **arrays, **numbers)
-    classes = int(size_classes(binary.size[:1])[0]) + 1
-    if (
-        not law.lean.shape == law.slope.shape == law.rest.shape == (binary.splits.size + 1,)
-        or law.uneven.shape != (classes,)
-        or law.caution.shape != (size_classes_of(binary.shape),)
-        or not all(bool(np.isfinite(each).all()) for each in arrays.values())
-        or not all(bool((arrays[name] >= 0.0).all()) for name in _OF_LAW[1:])
-        or bool((law.slope > 1.0).any())
-        or any(type(each) is not float or not 0.0 <= each < math.inf for each in numbers.values())
-    ):
-        raise ValueError("not a law of these cells")
+    insist(
+        law.lean.shape == law.slope.shape == law.rest.shape == (binary.splits.size + 1,),
+        law.uneven.shape == (int(size_classes(binary.size[:1])[0]) + 1,),
+        law.caution.shape == (size_classes_of(binary.shape),),
+        all(np.isfinite(each).all() for each in arrays.values()),
+        all((arrays[name] >= 0.0).all() for name in arrays if name != "lean"),
+        (law.slope <= 1.0).all(),
+        all(type(each) is float and 0.0 <= each < math.inf for each in numbers.values()),
+    )
     return law
 
 
@@ -375,15 +354,31 @@ def sizes_fit(sizes: NDArray[Any], cells: int) -> bool:
     return bool(sizes.size and (sizes > 0).all() and int(sizes.sum()) == cells)
 
 
-TEXT, FLAG, WHOLE, NUMBER = _plain(str), _plain(bool), _plain(int), _plain(float, int)
-FLOATS, WHOLES, MATRIX = array_of("f"), array_of("i"), array_of("f", 2)
-FLAGS = array_of("b")
+KINDS_OF_NOISE = ("laplace", "gaussian")
+FLAG, WHOLE, WHOLES, FLOATS = _one_of(bool), _one_of(int), array_of("i"), array_of("f")
 CELLS = Field(
+    lambda told, store, place, made: read_cells(told, store, place.shape),
     lambda value, store, place, model: store.put(np.asarray(value).reshape(-1)),
-    lambda told, store, place, made: np.asarray(store.get(told), dtype=np.float64).reshape(place.shape),
 )
-COUNTS, LAW = Field(write_counts, read_counts), Field(_write_law, _read_law)
-PIECES, TREE = Field(_write_pieces, _read_pieces), Field(_write_tree, _read_tree)
-CUTS, WAVELET_AXES = Field(_write_cuts, _read_cuts), Field(_write_axes, _read_axes)
-MEASURED, LENGTHS = Field(_write_measured, _read_measured), several(WHOLE)
-PREDICTIVE = Field(_write_predictive, _read_predictive)
+PREDICTIVE = Field(_read_predictive, _write_predictive)
+BY_NAME: dict[str, Field] = {
+    "law": Field(_read_law, lambda law, store, place, model: plain(laplace_if_bare(law), store)),
+    **dict.fromkeys(("method", "basis"), _one_of(str)),
+    **dict.fromkeys(("exact", "fixed", "projected", "gaussian", "averaged", "pruned", "follows"), FLAG),
+    "threshold": WHOLE,
+    **dict.fromkeys(("shape", "keep"), several(WHOLE)),
+    **dict.fromkeys(("cell_scale", "leaf_scale", "scale"), _one_of(float, int)),
+    **dict.fromkeys(("labels", "sizes"), WHOLES),
+    **dict.fromkeys(("scales", "pull", "weights"), FLOATS),
+    **dict.fromkeys(("covariance", "conditionals"), array_of("f", 2)),
+    "biased": array_of("b"),
+    "departures": optional(FLOATS),
+    "counts": optional(Field(read_counts, write_counts)),
+    **dict.fromkeys(("centre", "cell_variance"), CELLS),
+    "pieces": Field(_read_pieces, _write_pieces),
+    "tree": Field(_read_tree, _write_tree),
+    "cuts": Field(_read_cuts),
+    "axes": several(Field(_read_axis, _write_axis)),
+    "measured": Field(_read_measured, _write_measured),
+}
+"""How fields are written and read that several kinds have, or that have no tables in them."""

@@ -1,7 +1,7 @@
 """Models as plain data: how a file holds what answers and intervals are worked out of.
 
 A mechanism ends in a model (`Estimate`, `TableEstimate`): a frozen value of plain numbers, texts and arrays. Here each
-kind has a name and a list of fields, by which it is written as a JSON object, ``{"model": kind, field: value, …}``, and
+kind has a name; by the fields of its class it is written as a JSON object, ``{"model": kind, field: value, …}``, and
 read again; arrays stand apart, in a store that hands out a reference for each. So whoever reads a release needs neither
 the mechanism nor the version that made it. Fields that a reader does not know are passed over.
 
@@ -12,39 +12,20 @@ that no kernel reads beyond what it was given; that the model is the one that wa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, ReleaseError
-from dphist.inference.estimate import (
-    Errors,
-    IndependentNoise,
-    NoisyCells,
-    PieceNoise,
-)
+from dphist.inference.estimate import Errors, IndependentNoise, NoisyCells, PieceNoise
 from dphist.inference.fields import (
+    BY_NAME,
     CELLS,
-    COUNTS,
-    CUTS,
-    FLAG,
-    FLAGS,
-    FLOATS,
-    LAW,
-    LENGTHS,
-    MATRIX,
-    MEASURED,
     MISFITS,
-    NUMBER,
-    PIECES,
     PREDICTIVE,
-    TEXT,
-    TREE,
-    WAVELET_AXES,
-    WHOLE,
-    WHOLES,
     Field,
     Made,
     Place,
@@ -53,10 +34,9 @@ from dphist.inference.fields import (
     labels_fit,
     optional,
     read_counts,
-    several,
     sizes_fit,
     write_counts,
-)  # fmt: skip
+)
 from dphist.inference.linear.boxes import LeafNoise
 from dphist.inference.linear.ranges import BucketNoise, CellBound, DenseNoise, PrefixNoise
 from dphist.inference.linear.waves import WaveletNoise, WaveNoise
@@ -65,7 +45,7 @@ from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.predictive.law import size_classes_of
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.errors import ResidualNoise, StagedNoise
-from dphist.inference.tables.fields import NEAR, PUBLISHED, RESIDUALS, SHRUNK, TABLES, mixture_fits
+from dphist.inference.tables.fields import OF_TABLES, TABLES, mixture_fits
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.shrunk import TableNoise
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel, RakedModel
@@ -79,17 +59,25 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of model: what it is made of, and what must hold of that.
+    """One kind of model, written and read by the fields of its class, in their order.
 
     Args:
-        make: Makes it of its fields.
-        fields: How each is written and read, in the order in which they are read.
+        make: The class.
         check: Whether what was read fits its place; None where there is nothing to hold.
+        special: Fields that are written otherwise than others of their name.
+        called: What files call a field, where that is not its name.
     """
 
-    make: Callable[..., Any]
-    fields: Mapping[str, Field]
+    make: type[Any]
     check: Callable[[Any, Place], bool] | None = None
+    special: Mapping[str, Field] = field(default_factory=dict)
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def fields(self) -> dict[str, tuple[str, Field]]:
+        """Of every field, as files call it, its name and how it is written and read."""
+        names = [each.name for each in fields(self.make)]
+        return {self.called.get(name, name): (name, self.special.get(name) or FIELDS[name]) for name in names}
 
 
 def settled(model: Any) -> Any:
@@ -109,8 +97,8 @@ def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:
             "offers, such as IndependentNoise or TreeNoise"
         )
     written = {
-        each: field.write(getattr(model, each), store, place, model)
-        for each, field in KINDS[name].fields.items()
+        told: each.write(getattr(model, attribute), store, place, model)
+        for told, (attribute, each) in KINDS[name].fields.items()
     }
     return {"model": name, **written}
 
@@ -125,8 +113,8 @@ def read(story: Any, store: Store, place: Place) -> Any:
         raise ReleaseError("its models lie too deep in each other")
     made: Made = {}
     try:
-        for each, field in kind.fields.items():
-            made[each] = field.read(story[each], store, place, made)
+        for told, (attribute, each) in kind.fields.items():
+            made[attribute] = each.read(story[told], store, place, made)
         model = kind.make(**made)
         fits = kind.check is None or kind.check(model, place)
     except ReleaseError:
@@ -140,11 +128,10 @@ def read(story: Any, store: Store, place: Place) -> Any:
 
 def _inside(where: Callable[[Place, Made], Place]) -> Field:
     """A model inside, about what ``where`` says."""
-
-    def write_inside(value: Any, store: Sink, place: Place, model: Any) -> Any:
-        return write(value, store, place)
-
-    return Field(write_inside, lambda told, store, place, made: read(told, store, where(place, made)))
+    return Field(
+        lambda told, store, place, made: read(told, store, where(place, made)),
+        lambda value, store, place, model: write(value, store, place),
+    )
 
 
 def _write_parts(errors: Sequence[Errors], store: Sink, place: Place, model: Any) -> list[Any]:
@@ -162,149 +149,84 @@ def _write_part_counts(counts: Sequence[FloatArray], store: Sink, place: Place, 
 
 def _read_part_counts(told: Any, store: Store, place: Place, made: Made) -> tuple[Any, ...]:
     places = place.parts(made["pieces"])
-    found = tuple(read_counts(each, store, at, {}) for each, at in zip(told, places, strict=True))
-    if any(each is None for each in found):
-        raise ValueError("a piece without cells")
-    return found
+    return tuple(read_counts(each, store, at, {}) for each, at in zip(told, places, strict=True))
 
 
-def _groups(place: Place, made: Made) -> Place:
-    return place.inside((len(made["sizes"]),))
+_PARTS = Field(_read_parts, _write_parts)
+
+FIELDS: dict[str, Field] = {
+    **BY_NAME,
+    **OF_TABLES,
+    "errors": _PARTS,
+    "laws": _PARTS,
+    "inner": _inside(lambda place, made: place.inside((len(made["sizes"]),))),
+    "runs": _inside(lambda place, made: place.inside((place.size,))),
+    "mixture": _inside(lambda place, made: place),
+}
+"""How fields are written and read, by their names."""
 
 
-def _whole_row(place: Place, made: Made) -> Place:
-    return place.inside((place.size,))
+def _leaves_fit(model: LeafNoise, place: Place) -> bool:
+    return len(model.pull) == len(model.cuts.leaves)
 
 
-_PARTS = Field(_write_parts, _read_parts)
+def _waves_fit(model: WaveNoise, place: Place) -> bool:
+    return (
+        model.shape in (place.shape, (place.size,))
+        and model.basis in ("fourier", "cosine")
+        and len(model.keep) == len(model.shape)
+        and all(0 < keep <= 2 * size for keep, size in zip(model.keep, model.shape, strict=True))
+    )
+
+
+def _labels_fit(model: PieceNoise | CellBound, place: Place) -> bool:
+    parts = model.scales if isinstance(model, PieceNoise) else model.sizes
+    return model.shape == place.shape and labels_fit(model.labels, len(parts), place.size)
+
+
+def _departures_fit(model: PredictiveErrors, place: Place) -> bool:
+    if model.counts is None or model.departures is None or model.law is None:
+        return model.counts is None and model.departures is None
+    return model.departures.shape == model.law.caution.shape
+
 
 KINDS: dict[str, Kind] = {
-    "independent": Kind(IndependentNoise, {"law": LAW, "method": TEXT, "exact": FLAG}),
-    "selected": Kind(
-        SelectedNoise,
-        {"law": LAW, "method": TEXT, "exact": FLAG, "threshold": WHOLE, "counts": COUNTS},
-        lambda model, place: model.threshold > 0 and model.counts is not None,
-    ),
-    "noisy cells": Kind(NoisyCells, {"centre": CELLS, "law": LAW, "exact": FLAG, "method": TEXT}),
-    "pieces": Kind(
-        PieceNoise,
-        {"shape": LENGTHS, "labels": WHOLES, "scales": FLOATS, "method": TEXT},
-        lambda model, place: (
-            model.shape == place.shape and labels_fit(model.labels, len(model.scales), place.size)
-        ),
-    ),
-    "tree": Kind(TreeNoise, {"tree": TREE, "method": TEXT, "fixed": FLAG, "projected": FLAG}),
-    "leaves": Kind(
-        LeafNoise,
-        {
-            "cuts": CUTS,
-            "pull": FLOATS,
-            "cell_scale": NUMBER,
-            "leaf_scale": NUMBER,
-            "gaussian": FLAG,
-            "method": TEXT,
-            "centre": optional(CELLS),
-        },
-        lambda model, place: len(model.pull) == len(model.cuts.leaves),
-    ),
-    "dense": Kind(
-        DenseNoise,
-        {"covariance": MATRIX, "method": TEXT},
-        lambda model, place: model.covariance.shape == (place.size, place.size),
-    ),
+    "independent": Kind(IndependentNoise),
+    "selected": Kind(SelectedNoise, lambda model, place: model.threshold > 0 and model.counts is not None),
+    "noisy cells": Kind(NoisyCells),
+    "pieces": Kind(PieceNoise, _labels_fit),
+    "tree": Kind(TreeNoise),
+    "leaves": Kind(LeafNoise, _leaves_fit, {"centre": optional(CELLS)}),
+    "dense": Kind(DenseNoise, lambda model, place: model.covariance.shape == (place.size, place.size)),
     "groups": Kind(
-        BucketNoise,
-        {"sizes": WHOLES, "inner": _inside(_groups)},
-        lambda model, place: len(place.shape) == 1 and sizes_fit(model.sizes, place.size),
+        BucketNoise, lambda model, place: len(place.shape) == 1 and sizes_fit(model.sizes, place.size)
     ),
     "group bound": Kind(
-        CellBound,
-        {"shape": LENGTHS, "labels": WHOLES, "sizes": WHOLES, "inner": _inside(_groups)},
-        lambda model, place: (
-            model.shape == place.shape
-            and sizes_fit(model.sizes, place.size)
-            and labels_fit(model.labels, len(model.sizes), place.size)
-        ),
+        CellBound, lambda model, place: sizes_fit(model.sizes, place.size) and _labels_fit(model, place)
     ),
-    "prefix sums": Kind(
-        PrefixNoise,
-        {"weights": FLOATS, "law": LAW, "method": TEXT},
-        lambda model, place: place.shape == (model.size,),
-    ),
+    "prefix sums": Kind(PrefixNoise, lambda model, place: place.shape == (model.size,)),
     "runs": Kind(
         RunNoise,
-        {
-            "shape": LENGTHS,
-            "runs": _inside(_whole_row),
-            "counts": CELLS,
-            "cell_variance": CELLS,
-            "averaged": FLAG,
-        },
         lambda model, place: model.shape == place.shape and isinstance(model.runs, TreeNoise),
+        {"counts": CELLS},
     ),
-    "wavelets": Kind(WaveletNoise, {"axes": WAVELET_AXES, "law": LAW, "method": TEXT}),
-    "waves": Kind(
-        WaveNoise,
-        {"shape": LENGTHS, "keep": LENGTHS, "basis": TEXT, "scale": NUMBER, "method": TEXT},
-        lambda model, place: (
-            model.shape in (place.shape, (place.size,))
-            and model.basis in ("fourier", "cosine")
-            and len(model.keep) == len(model.shape)
-            and all(0 < keep <= 2 * size for keep, size in zip(model.keep, model.shape, strict=True))
-        ),
-    ),
-    "predictive": Kind(
-        PredictiveErrors,
-        {
-            "measured": MEASURED,
-            "counts": COUNTS,
-            "pruned": FLAG,
-            "law": PREDICTIVE,
-            "departures": optional(FLOATS),
-        },
-        lambda model, place: (
-            (model.counts is None) == (model.departures is None)
-            and (model.counts is None or model.departures.shape == model.law.caution.shape)
-        ),
-    ),
-    "parts": Kind(
-        PartErrors,
-        {"pieces": PIECES, "errors": _PARTS, "counts": Field(_write_part_counts, _read_part_counts)},
-    ),
-    "noise of parts": Kind(PartNoise, {"pieces": PIECES, "laws": _PARTS}),
+    "wavelets": Kind(WaveletNoise),
+    "waves": Kind(WaveNoise, _waves_fit),
+    "predictive": Kind(PredictiveErrors, _departures_fit, {"law": PREDICTIVE}),
+    "parts": Kind(PartErrors, special={"counts": Field(_read_part_counts, _write_part_counts)}),
+    "noise of parts": Kind(PartNoise),
     "tables": Kind(
-        lambda tables, **rest: TableNoise(tables, **rest),
-        {
-            "tables": TABLES,
-            "counts": COUNTS,
-            "shrunk": SHRUNK,
-            "near": NEAR,
-            "biased": FLAGS,
-            "follows": FLAG,
-        },
+        TableNoise,
         lambda model, place: len(model.biased) == size_classes_of(place.shape),
+        {"residuals": TABLES},
+        {"residuals": "tables"},
     ),
-    "residuals": Kind(ResidualNoise, {"residuals": RESIDUALS}),
-    "stages": Kind(
-        StagedNoise,
-        {"residuals": RESIDUALS, "stages": several(RESIDUALS)},
-        lambda model, place: len(model.stages) > 1,
-    ),
-    "mixture": Kind(
-        MixtureModel,
-        {"shape": LENGTHS, "weights": FLOATS, "conditionals": MATRIX},
-        mixture_fits,
-    ),
-    "raked": Kind(
-        RakedModel,
-        {"shape": LENGTHS, "tables": PUBLISHED},
-        lambda model, place: model.shape == place.shape and () in model.tables,
-    ),
-    "published": Kind(
-        PublishedModel,
-        {"mixture": _inside(lambda place, made: place), "tables": PUBLISHED},
-    ),
+    "residuals": Kind(ResidualNoise),
+    "stages": Kind(StagedNoise, lambda model, place: len(model.stages) > 1),
+    "mixture": Kind(MixtureModel, mixture_fits),
+    "raked": Kind(RakedModel, lambda model, place: model.shape == place.shape and () in model.tables),
+    "published": Kind(PublishedModel),
 }
 """Every kind of model by the name that files call it."""
 
-_NAMES = {kind.make: name for name, kind in KINDS.items()} | {TableNoise: "tables"}
+_NAMES = {kind.make: name for name, kind in KINDS.items()}

@@ -121,7 +121,7 @@ class Blocks:
         estimate = self.inner.estimate_grouped(rest, starts)
         errors: Errors = estimate.errors
         if len(shape) > 1:
-            errors = CellBound(errors, np.arange(n), np.ones(n, dtype=np.int64), shape)
+            errors = CellBound(shape, np.arange(n), np.ones(n, dtype=np.int64), errors)
         return Estimate(self._finish(estimate.counts.reshape(shape)), errors, _note(starts.size))
 
     def _reordered(self, rest: PrivateCounts, order: IntArray, shape: tuple[int, ...]) -> Estimate:
@@ -157,8 +157,8 @@ def _grouped(errors: Errors, labels: IntArray, sizes: IntArray, shape: tuple[int
     if len(shape) == 1 and bool((np.diff(labels) >= 0).all()):
         if isinstance(errors, TreeNoise):
             return TreeNoise(_over_cells(errors.tree, sizes))
-        return BucketNoise(errors, sizes)
-    return CellBound(errors, labels, sizes, shape)
+        return BucketNoise(sizes, errors)
+    return CellBound(shape, labels, sizes, errors)
 
 
 def _over_cells(tree: MeasuredTree, sizes: IntArray) -> MeasuredTree:

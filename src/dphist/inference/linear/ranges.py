@@ -90,8 +90,8 @@ class BucketNoise(NoiseErrors):
     ranges of whole groups. A standard deviation is a norm, so the mixture's is at most the mixture of theirs.
     """
 
-    inner: Errors
     sizes: IntArray
+    inner: Errors
 
     @property
     def method(self) -> str:  # type: ignore[override]  # the same for all
@@ -131,10 +131,10 @@ class BucketNoise(NoiseErrors):
 class CellBound(NoiseErrors):
     """Noise of any box from that of single groups: standard deviations are added, which is never too little."""
 
-    inner: Errors
+    shape: tuple[int, ...]
     labels: IntArray
     sizes: IntArray
-    shape: tuple[int, ...]
+    inner: Errors
 
     @property
     def method(self) -> str:  # type: ignore[override]  # the same for all

@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.fields import Field, Made, Place, Sink, Store, optional
+from dphist.inference.fields import (
+    KINDS_OF_NOISE,
+    Field,
+    Made,
+    Place,
+    Sink,
+    Store,
+    insist,
+    optional,
+    plain,
+    several,
+    told_of,
+    whole_arrays,
+)
 from dphist.inference.tables.measured import MeasuredTables
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.residuals import Axes, AxisNoise, Measured, TableResiduals
@@ -21,17 +34,14 @@ FloatArray = NDArray[np.float64]
 
 def _table(told: Any, store: Store, shape: Sequence[int]) -> FloatArray:
     values = np.asarray(store.get(told), dtype=np.float64)
-    if values.shape != tuple(shape):
-        raise ValueError("a table of another shape")
+    insist(values.shape == tuple(shape))
     return values
 
 
 def _axes(told: Any, place: Place) -> Axes:
     axes = tuple(told)
-    if not all(type(axis) is int and 0 <= axis < len(place.shape) for axis in axes):
-        raise ValueError("attributes that it has not")
-    if list(axes) != sorted(set(axes)):
-        raise ValueError("attributes out of order")
+    insist(all(type(axis) is int and 0 <= axis < len(place.shape) for axis in axes))
+    insist(list(axes) == sorted(set(axes)))
     return axes
 
 
@@ -40,12 +50,9 @@ def _shape(axes: Axes, place: Place) -> list[int]:
 
 
 def _write_tables(tables: MeasuredTables, store: Sink, place: Place, model: Any) -> dict[str, Any]:
-    return {
-        "axes": [list(axes) for axes in tables.axes],
-        "values": [store.put(values) for values in tables.values],
-        "scales": [float(scale) for scale in tables.scales],
-        "kind": tables.kind,
-    }
+    scales = [float(scale) for scale in tables.scales]
+    values = [store.put(np.asarray(each)) for each in tables.values]
+    return {"axes": plain(tables.axes, store), "values": values, "scales": scales, "kind": tables.kind}
 
 
 def _read_tables(told: Any, store: Store, place: Place, made: Made) -> MeasuredTables:
@@ -54,45 +61,32 @@ def _read_tables(told: Any, store: Store, place: Place, made: Made) -> MeasuredT
         _table(each, store, _shape(kept, place)) for each, kept in zip(told["values"], axes, strict=True)
     )
     scales = tuple(map(float, told["scales"]))
-    if (
-        not axes
-        or len(set(axes)) < len(axes)
-        or len(scales) != len(axes)
-        or not all(0 < scale < math.inf for scale in scales)
-        or told["kind"] not in ("laplace", "gaussian")
-    ):
-        raise ValueError("not tables of these cells")
+    insist(
+        0 < len(set(axes)) == len(axes) == len(scales),
+        all(0 < scale < math.inf for scale in scales),
+        told["kind"] in KINDS_OF_NOISE,
+    )
     return MeasuredTables(place.shape, axes, values, scales, told["kind"])
 
 
-def _write_shrunk(shrunk: Shrunk | None, store: Sink, place: Place, model: Any) -> Any:
-    if shrunk is None:
-        return None
+def _write_shrunk(shrunk: Shrunk, store: Sink, place: Place, model: Any) -> Any:
     return {
         "order": shrunk.order,
-        "ordered": None if shrunk.ordered is None else list(shrunk.ordered),
+        "ordered": plain(shrunk.ordered, store),
         "tables": [
-            {
-                "axes": list(axes),
-                "sums": [store.put(each) for each in table.sums],
-                "lengths": [list(each) for each in table.lengths],
-                "times": shrunk.times.get(axes),
-            }
+            {"axes": list(axes), **told_of(table, store, "sums", "lengths"), "times": shrunk.times.get(axes)}
             for axes, table in shrunk.tables.items()
         ],
     }
 
 
-def _read_shrunk(told: Any, store: Store, place: Place, made: Made) -> Shrunk | None:
-    if told is None:
-        return None
+def _read_shrunk(told: Any, store: Store, place: Place, made: Made) -> Shrunk:
     found, times = {}, {}
     for each in told["tables"]:
         axes = _axes(each["axes"], place)
         shape = _shape(axes, place)
         lengths = tuple(tuple(length) for length in each["lengths"])
-        if not lengths or not all(type(n) is int and n > 0 for length in lengths for n in length):
-            raise ValueError("not lengths of blocks")
+        insist(lengths, all(type(n) is int and n > 0 for length in lengths for n in length))
         # Running sums have a row more than there are blocks.
         sums = tuple(
             _table(one, store, [-(-size // n) + 1 for size, n in zip(shape, length, strict=True)])
@@ -102,14 +96,16 @@ def _read_shrunk(told: Any, store: Store, place: Place, made: Made) -> Shrunk | 
         if each["times"] is not None:
             times[axes] = float(each["times"])
     ordered = None if told["ordered"] is None else tuple(told["ordered"])
-    if type(told["order"]) is not int or (ordered is not None and len(ordered) != len(place.shape)):
-        raise ValueError("not what was shrunk")
-    if made["counts"] is None or tuple(range(len(place.shape))) not in found:
-        raise ValueError("nothing was shrunk")
-    alone = {axes for axes in found if axes not in made["tables"].residuals}
-    if set(times) != alone or not all(0.0 < each < math.inf for each in times.values()):
-        raise ValueError("not how far shrunk tables are off")
-    return Shrunk(made["tables"], made["counts"], told["order"], found, ordered, times)
+    alone = {axes for axes in found if axes not in made["residuals"].residuals}
+    insist(
+        type(told["order"]) is int,
+        ordered is None or len(ordered) == len(place.shape),
+        made["counts"] is not None,
+        tuple(range(len(place.shape))) in found,
+        set(times) == alone,
+        all(0.0 < each < math.inf for each in times.values()),
+    )
+    return Shrunk(made["residuals"], made["counts"], told["order"], found, ordered, times)
 
 
 def _write_residuals(residuals: TableResiduals, store: Sink, place: Place, model: Any) -> dict[str, Any]:
@@ -117,11 +113,9 @@ def _write_residuals(residuals: TableResiduals, store: Sink, place: Place, model
         "measured": [
             {
                 "axes": list(each.axes),
-                "values": store.put(each.values),
-                "variance": float(each.variance),
-                "scale": float(each.scale),
-                "differences": list(each.differences),
-                "residual": each.residual,
+                # A total is an array without axes, or a number.
+                "values": store.put(np.asarray(each.values)),
+                **told_of(each, store, "variance", "scale", "differences", "residual"),
                 "about": None if each.about is None else sorted(map(list, each.about)),
             }
             for each in residuals.measured
@@ -129,12 +123,8 @@ def _write_residuals(residuals: TableResiduals, store: Sink, place: Place, model
         "trees": [
             {
                 "axis": axis,
-                **{
-                    name: store.put(getattr(along.tree, name))
-                    for name in ("start", "middle", "stop", "depth")
-                },
-                "noise": store.put(along.noise),
-                "scale": store.put(along.scale),
+                **told_of(along.tree, store, "start", "middle", "stop", "depth"),
+                **told_of(along, store, "noise", "scale"),
             }
             for axis, along in residuals.trees.items()
         ],
@@ -145,19 +135,15 @@ def _read_residuals(told: Any, store: Store, place: Place, made: Made) -> TableR
     trees = {}
     for each in told["trees"]:
         (axis,) = _axes([each["axis"]], place)
-        start, middle, stop, depth = (store.get(each[name]) for name in ("start", "middle", "stop", "depth"))
+        start, middle, stop, depth = whole_arrays(each, store, "start", "middle", "stop", "depth")
         noise, scale = (np.asarray(store.get(each[name]), dtype=np.float64) for name in ("noise", "scale"))
         size = place.shape[axis]
-        if (
-            any(
-                values.dtype.kind != "i" or values.shape != (size - 1,)
-                for values in (start, middle, stop, depth)
-            )
-            or not bool(((start >= 0) & (start < middle) & (middle < stop) & (stop <= size)).all())
-            or not bool(((depth >= 0) & (depth < len(noise))).all())
-            or noise.shape != scale.shape
-        ):
-            raise ValueError("not a tree of this attribute")
+        insist(
+            start.shape == middle.shape == stop.shape == depth.shape == (size - 1,),
+            noise.shape == scale.shape,
+            ((start >= 0) & (start < middle) & (middle < stop) & (stop <= size)).all(),
+            ((depth >= 0) & (depth < len(noise))).all(),
+        )
         trees[axis] = AxisNoise(Contrasts(size, start, middle, stop, depth), noise, scale)
     measured = []
     for each in told["measured"]:
@@ -169,18 +155,17 @@ def _read_residuals(told: Any, store: Store, place: Place, made: Made) -> TableR
             for axis in axes
         ]
         variance, largest = float(each["variance"]), float(each["scale"])
-        if (
-            not set(differences) <= set(axes)
-            or any(place.shape[axis] != 2 for axis in differences)
-            or not (0 < variance < math.inf and 0 <= largest < math.inf)
-            or type(each["residual"]) is not bool
-        ):
-            raise ValueError("not a measured table")
+        insist(
+            set(differences) <= set(axes),
+            all(place.shape[axis] == 2 for axis in differences),
+            0 < variance < math.inf,
+            0 <= largest < math.inf,
+            type(each["residual"]) is bool,
+        )
         about = None if each["about"] is None else frozenset(_axes(inner, place) for inner in each["about"])
         values = _table(each["values"], store, shape)
         measured.append(Measured(axes, values, variance, largest, differences, each["residual"], about))
-    if not measured:
-        raise ValueError("nothing was measured")
+    insist(measured)
     return TableResiduals(place.shape, measured, trees)
 
 
@@ -207,6 +192,13 @@ def mixture_fits(model: MixtureModel, place: Place) -> bool:
     return model.shape == place.shape and model.conditionals.shape == (rows, classes) and classes > 0
 
 
-TABLES, SHRUNK = Field(_write_tables, _read_tables), Field(_write_shrunk, _read_shrunk)
-RESIDUALS, PUBLISHED = Field(_write_residuals, _read_residuals), Field(_write_near, _read_near)
-NEAR = optional(PUBLISHED)
+TABLES, _RESIDUALS = Field(_read_tables, _write_tables), Field(_read_residuals, _write_residuals)
+_PUBLISHED = Field(_read_near, _write_near)
+OF_TABLES: dict[str, Field] = {
+    "residuals": _RESIDUALS,
+    "stages": several(_RESIDUALS),
+    "tables": _PUBLISHED,
+    "near": optional(_PUBLISHED),
+    "shrunk": optional(Field(_read_shrunk, _write_shrunk)),
+}
+"""By the names of the fields."""

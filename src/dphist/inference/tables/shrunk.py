@@ -250,11 +250,6 @@ class TableNoise(ResidualNoise):
         """Say how intervals are obtained and what they do not cover."""
         return super().words if self.shrunk is None else _SHRUNK
 
-    @property
-    def tables(self) -> MeasuredTables:
-        """What was measured, as files name it."""
-        return self.residuals
-
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
         """Add up the published cells, or answer by least squares where sums of shrunk cells are not to be trusted.
 
