@@ -23,6 +23,7 @@ from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout
 from dphist.private.scores.bisections import Bisections, Configurations
 from dphist.private.scores.boundaries import Boundaries
+from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.scores.heaps import Heaps
@@ -115,6 +116,10 @@ SCORES: dict[type, list[tuple[Any, Layout]]] = {
         (Boundaries(2, "squared", 2), LINE),
         (Boundaries(3, "squared", 1, Fraction(2)), LINE),
         (Boundaries(3, "absolute"), LINE),
+    ],
+    BestAttributes: [
+        (BestAttributes((INDEX[0], np.arange(4) // 3), (2, 2), INDEX[1], 2), LINE),
+        (BestAttributes((INDEX[0], INDEX[1]), (2, 2), np.array([0, 1, 1, 0]), 2), PAIRS),
     ],
     Disagreements: [(Disagreements(*BOXES, np.array([1, 2, 0])), LINE)],
     LowFrequencies: [

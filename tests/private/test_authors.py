@@ -170,6 +170,7 @@ def test_public_weights_that_would_make_scores_wrap_are_refused_or_cut(size: int
 
 def test_tables_and_thresholds_that_are_none_are_refused_before_they_are_paid_for() -> None:
     from dphist.private.queries.dependence import TopDependence
+    from dphist.private.scores.decisions import BestAttributes
     from dphist.private.segments.deviation import AbsoluteDeviation
     from dphist.private.sparse import Above
 
@@ -178,6 +179,9 @@ def test_tables_and_thresholds_that_are_none_are_refused_before_they_are_paid_fo
     for query in (TopDependence(far, 1), Above(2**70)):
         with pytest.raises(MechanismError):
             right.measure(query)
+    huge = BestAttributes((np.zeros(4, dtype=int),), (2**70,), np.zeros(4, dtype=int), 1)
+    with pytest.raises(MechanismError, match="too many"):
+        right.choose(huge)
     for sizes in ((4, 0), (2**70, 1)):
         with pytest.raises(MechanismError, match="lengths"):
             AbsoluteDeviation(sizes=sizes)

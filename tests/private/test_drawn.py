@@ -28,6 +28,7 @@ from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.bisections import Bisections, Configurations, error_range
 from dphist.private.scores.boundaries import Boundaries
+from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.scores.medians import Medians
@@ -205,6 +206,13 @@ BOXES = np.array([[0], [2], [1]]), np.array([[2], [5], [6]])
 CHOICES: list[tuple[str, Any, Any, int, Any]] = [
     ("medians", Medians(np.arange(6), np.array([6])), None, 2, 1),
     ("medians of parts", Medians(np.array([0, 1, 2] * 2), np.array([3, 3])), [0, 0, 0, 1, 1, 1], 2, 1),
+    (
+        "attributes",
+        BestAttributes((np.arange(6) % 2, np.arange(6) // 3), (2, 2), np.array([0, 1, 1, 0, 1, 1]), 2),
+        None,
+        1,
+        "1/2",
+    ),
     ("disagreements", Disagreements(*BOXES, np.array([1, 12, 10])), None, 2, 1),
     ("bisections", Bisections(Fraction(1)), None, error_range(6), 2),
     ("bisections of parts", Bisections(Fraction(1)), [0, 0, 0, 0, 1, 1], error_range(4), 1),

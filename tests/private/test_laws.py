@@ -30,6 +30,7 @@ from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.bisections import Bisections, Configurations
 from dphist.private.scores.boundaries import Boundaries
+from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.scores.heaps import Heaps
@@ -206,7 +207,7 @@ def promised(score: Any, layout: Layout) -> int:
             return 2
         case TableErrors():
             return 2 if score.weights is None else sum(sorted(int(w) for w in score.weights)[-2:])
-        case Heaps():
+        case BestAttributes() | Heaps():
             return 1
         case Bisections() | Configurations():
             longest = n if layout.labels is None else int(np.bincount(layout.labels).max())

@@ -7,9 +7,9 @@ import pytest
 
 from dphist.errors import MechanismError
 from dphist.private.questions import Layout
+from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.medians import Medians
 from dphist.testing import open_counts
-from dphist_bench.papers.interactive_id3 import BestAttributes
 
 
 def candidates(score, counts, layout):
@@ -103,4 +103,6 @@ def test_decisions_prefer_the_attribute_that_tells_classes_apart():
     index = np.indices((2, 3, 2)).reshape(3, -1)
     counts = np.where(index[1] == 2, index[2] * 40, (1 - index[2]) * 40)  # attribute 1 decides the class
     score = BestAttributes((index[0], index[1]), (2, 3), index[2], 2)
-    assert open_counts(counts, 100, seed=2, unproven=True).choose(score)[0, 0] == 1
+    assert open_counts(counts, 100, seed=2).choose(score)[0, 0] == 1
+    with pytest.raises(MechanismError, match="outside"):
+        candidates(BestAttributes((index[1],), (2,), index[2], 2), counts, Layout((12,)))

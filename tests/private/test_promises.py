@@ -17,6 +17,7 @@ from dphist.private.queries import Identity
 from dphist.private.queries.linear import Linear
 from dphist.private.questions import Candidates, Layout, Scales, own_array, own_copy, proven
 from dphist.private.scores.bisections import Configurations
+from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.medians import Medians
 from dphist.private.segments import AbsoluteDeviation
@@ -270,6 +271,9 @@ def test_structures_are_refused_before_they_are_paid_for() -> None:
         Medians(np.array([0, 3, 0]), np.array([2])),
         Medians(np.array([0, 0]), np.array([2])),
         Medians(np.array([0, 0, 0]), np.array([0])),
+        BestAttributes((np.array([0, 2, 0]),), (2,), np.array([0, 0, 0]), 1),
+        BestAttributes((np.array([0, 1, 0]),), (2,), np.array([0, 1, 0]), 1),
+        BestAttributes((), (), np.array([0, 0, 0]), 1),
     ]
     for score in wrong:
         right = open_counts([1, 2, 3], 1)
@@ -280,6 +284,8 @@ def test_structures_are_refused_before_they_are_paid_for() -> None:
         Disagreements(*boxes, np.array([2**61]))
     with pytest.raises(MechanismError, match="row of bounds"):
         Disagreements(*boxes, np.array([1, 2]))
+    with pytest.raises(MechanismError, match="size for each"):
+        BestAttributes((np.array([0]),), (1, 2), np.array([0]), 1)
 
 
 def test_a_grid_so_fine_that_costs_would_wrap_is_refused() -> None:

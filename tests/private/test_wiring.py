@@ -23,6 +23,7 @@ from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Candidates, Layout, Scales
 from dphist.private.scores.bisections import Bisections
 from dphist.private.scores.boundaries import Boundaries
+from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.medians import Medians
 from dphist.private.segments import AbsoluteDeviation
@@ -149,7 +150,10 @@ def test_measure_with_a_scale_for_each_answer(unit: Any) -> None:
 def test_choose(way: str, unit: Any) -> None:
     def scores(right: Any) -> list[tuple[Any, int, int]]:
         cells, parts = right.size, right.parts
-        found: list[tuple[Any, int, int]] = [(Medians(np.zeros(cells, int), np.full(parts, 2)), 2, 1)]
+        found = [
+            (Medians(np.zeros(cells, int), np.full(parts, 2)), 2, 1),
+            (BestAttributes((np.zeros(cells, int),) * 2, (1, 1), np.zeros(cells, int), 1), 1, 1),
+        ]
         if parts == 1:
             found.append((Boundaries(3, "absolute"), 2, 2))
             found.append((Boundaries(4, "squared", 5), 2 * 5 * 64, 3))

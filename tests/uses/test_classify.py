@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from datetime import date
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dphist import Histogram, publish
-from dphist.errors import InputError, NotPrivate
+from dphist import Histogram, Ledger, publish
+from dphist.errors import (
+    BudgetExhausted,
+    EpsilonError,
+    InputError,
+    MechanismError,
+    NotPrivate,
+    SourceError,
+    VerificationError,
+)
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.unit import Unit
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
+from dphist.release.guarantee import Guarantee
 from dphist.uses import id3
 from dphist.uses.classify import ReleaseID3, weighted_cells
 from dphist.uses.columns import column
-from dphist_bench.papers.interactive_id3 import interactive_id3
+from dphist.uses.private_id3 import private_id3
 
 DOMAIN = Domain(
     [Nominal("work", ["x", "y", "z"]), Ordinal("band", range(4)), Nominal("class", ["no", "yes"])]
@@ -83,10 +96,52 @@ def test_any_classifier_learns_from_weighted_cells():
 
 
 def test_interactive_id3_learns_with_enough_budget():
-    """The competitor that the paper measures: it asks the records for every split."""
     train, test = records(), records(seed=1)
-    model = interactive_id3(histogram(train), "class", 20, depth=2, seed=1)
+    model = private_id3(histogram(train), "class", 20, depth=2, noise=Noise(Keystream.for_tests(1)))
     assert model.score(test, test["class"]) > 0.9
+    with pytest.raises(MechanismError, match="depth"):
+        private_id3(histogram(train), "class", 1, depth=0)
+    with pytest.raises(SourceError, match="ids"):
+        private_id3(histogram(train), "class", 1, unit=Unit(rows=2, id="user"))
+
+
+def test_interactive_id3_spends_exactly_its_budget(monkeypatch):
+    seen = []
+
+    def watch(*arguments, **options):
+        right, transcript = open_gate(*arguments, **options)
+        seen.append(transcript)
+        return right, transcript
+
+    monkeypatch.setattr("dphist.uses.private_id3.open_gate", watch)
+    private_id3(histogram(records()), "class", "0.7", unit=Unit())
+    assert seen[0].spent() == Fraction(7, 10)
+
+
+def test_interactive_id3_is_paid_for_and_can_be_replayed(tmp_path):
+    made = histogram(records(400))
+    with Ledger.open(tmp_path / "budget.db") as book:
+        book.create("people", 1, unit=Unit(rows=2))
+        model = private_id3(made, "class", "1/2", unit=Unit(rows=2), ledger=book, dataset="people")
+        (entry,) = book.entries("people")
+        assert (entry.epsilon, entry.status, model.receipt_) == (
+            Fraction(1, 2),
+            "opened",
+            ("people", entry.id, entry.hash),
+        )
+        assert model.guarantee_ == Guarantee(Fraction(1, 2), Unit(rows=2))
+        assert model.transcript_.spent() == Fraction(1, 2)
+        model.verify()
+        with pytest.raises(BudgetExhausted):
+            private_id3(made, "class", "3/4", unit=Unit(rows=2), ledger=book, dataset="people")
+        with pytest.raises(EpsilonError, match="Nothing was spent"):
+            private_id3(made, "class", "1e-17", ledger=book, dataset="people")
+        assert len(book.entries("people")) == 1
+        model.tree_.weights[0] += 1
+        with pytest.raises(VerificationError, match="another tree"):
+            model.verify()
+    with pytest.raises(InputError, match="belong together"):
+        private_id3(made, "class", 1, dataset="people")
 
 
 def test_true_counts_are_never_taken_for_a_release():
@@ -97,6 +152,30 @@ def test_true_counts_are_never_taken_for_a_release():
     ):
         with pytest.raises(NotPrivate, match="publish first"):
             learn()
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+def test_interactive_id3_loses_no_more_than_it_says():
+    # One record more or less, two levels of choices and noisy leaves: outcomes of the first choice, by counting.
+    base = np.zeros(DOMAIN.shape, dtype=np.int64)
+    base[0, 0, 0], base[1, 1, 1] = 1, 1
+    more = base.copy()
+    more[2, 3, 1] += 1
+    runs, share = 3000, 1 / 3
+
+    def first_choices(counts, start):
+        names = []
+        for seed in range(runs):
+            noise = Noise(Keystream.for_tests(start + seed))
+            model = private_id3(Histogram(DOMAIN, counts), "class", 1, depth=2, noise=noise)
+            names.append(model.tree_.attribute == "work")
+        return np.mean(names)
+
+    p, q = first_choices(base, 0), first_choices(more, 10**6)
+    # Six deviations of the estimate of log p/q; seeds are fixed.
+    slack = 6 * np.sqrt(2 / runs)
+    assert abs(np.log(p / q)) <= share + slack
 
 
 @pytest.mark.parametrize(

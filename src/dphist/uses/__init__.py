@@ -1,6 +1,6 @@
 """What people do with a release: read it as a cube, learn from it, link records by it.
 
-All of it reads published numbers.
+All of it reads published numbers, but `private_id3`, which is a door.
 """
 
 from __future__ import annotations

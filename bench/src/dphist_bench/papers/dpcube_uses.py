@@ -15,10 +15,10 @@ from dphist.model.histogram import Histogram
 from dphist.publishing.door import publish
 from dphist.uses.classify import ReleaseID3
 from dphist.uses.linkage import Blocking
+from dphist.uses.private_id3 import private_id3
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.data import people
 from dphist_bench.experiment import Claim, Experiment, Finding
-from dphist_bench.papers.interactive_id3 import interactive_id3
 from dphist_bench.results import Results
 from dphist_bench.views import Lines
 
@@ -44,7 +44,7 @@ _CLASSIFIERS: Mapping[str, Callable[[Histogram, str], ReleaseID3]] = {
     _PLAIN: lambda histogram, _: ReleaseID3("salary").fit_on_public_records(histogram),
     _CUBE: _from("dpcube(estimator='nonnegative')"),
     "ID3 on noisy cells": _from("laplace"),
-    _ASKED: lambda histogram, epsilon: interactive_id3(histogram, "salary", epsilon, depth=len(_FEATURES)),
+    _ASKED: lambda histogram, epsilon: private_id3(histogram, "salary", epsilon, depth=len(_FEATURES)),
 }
 
 
