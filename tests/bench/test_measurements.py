@@ -21,7 +21,6 @@ from dphist_bench.measuring import Failure, Line
 # Options beside --quick, and words that must be printed.
 QUICK = {
     "accuracy": ("", ["lines: cells", "planes: marginals", "geometric mean"]),
-    "replicates": ("--sort line", ["ten largest", "sums: long"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "composition": ("", ["226", "above the total"]),
     "precision": ("", ["s1", "on one side only"]),
@@ -32,7 +31,6 @@ ELSEWHERE = {
     "coverage": "test_bench_coverage.py",
     "textfuzz": "test_textfuzz.py",
     "neighbours": "../attacks/test_neighbouring_tables.py",
-    "fairness": "../attacks/test_neighbouring_tables.py",
 }
 
 

@@ -77,14 +77,12 @@ ROOMS: dict[str, dict[str, str]] = {
     "accuracy": {
         "accuracy": "auto beside the best published algorithm, chosen with hindsight, on lines and planes",
         "coverage": "how often intervals hold the truth and how wide they are, case by case",
-        "replicates": "intervals from 80 replicates in plain SQL: how often they hold, how wide beside our own",
     },
     "trust": {
         "mutants": "bugs planted in the trusted code, one at a time: which of them the tests notice",
         "textfuzz": "one record of a CSV or JSON file changed, every other read the same or the file refused",
         "precision": "values that only one of two neighbours can produce, in every mechanism that may be released",
         "neighbours": "tables that differ in one person of any content, through every source: the largest distance",
-        "fairness": "which of a person's rows are kept: χ² over a million people on each engine, and bounding's CPU",
         "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
         "composition": "what totals in ε, (ε, δ) and ρ hold, and 10⁴ adaptive ways of spending beside an exact oracle",
     },

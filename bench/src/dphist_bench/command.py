@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +22,6 @@ app = typer.Typer(
 
 Folder = Annotated[Path, typer.Option("--results", help="Where readings are kept between runs.")]
 _KEPT = Path("bench-results")
-# Without a terminal, a line of progress every so many seconds.
-_EVERY = 30.0
 
 
 @app.command("list")
@@ -120,20 +116,7 @@ def report(
 
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[int, int, Case], None]]:
-    """Show what is done and the time left: a bar on a terminal, a line now and then elsewhere."""
-    if not sys.stderr.isatty():
-        started = spoken = time.monotonic()
-
-        def step(done: int, whole: int, case: Case) -> None:
-            nonlocal spoken
-            now = time.monotonic()
-            if now - spoken >= _EVERY or done == whole:
-                spoken = now
-                left = (now - started) / done * (whole - done)
-                sys.stderr.write(f"{name}: {done} of {whole} done, about {left:,.0f} s left\n")
-
-        yield step
-        return
+    """Show what is done and the time left."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -11,7 +11,7 @@ any one pair on the way from one table to the other: a person could move others'
 is stricter there than the promise.) The other way round the test is weaker than pairs
 one by one in one respect: what a stranger does to everybody may be hidden by what another one did before (a column that
 is text already cannot become text again). Hence half of the towns get no stranger and must not move at all, batches are
-of all sizes from one stranger on, and some pairs are compared one by one besides (`neighbours.campaign`).
+of all sizes from one stranger on, and some pairs are compared one by one besides, in a town alone.
 
 From a batch that is refused those are sifted out with whom the table of a single town is refused already; should the
 rest be refused still, it is halved, until the strangers with whom a table is refused are alone.
@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import Generator  # noqa: TID251 -- data only
@@ -32,14 +32,57 @@ from dphist.model.unit import Unit
 from dphist_bench.records.doors import DOORS, Door, Found
 from dphist_bench.records.people import Row, Table, crowd, stranger
 from dphist_bench.records.sources import Put, UnrepresentableError
-from dphist_bench.records.tally import Tally
 
-# People of the crowd in a town, and how often others join the same crowd.
-_PEOPLE, _ROUNDS = 2, 8
+# People of the crowd in a town, the fewest in all, and how often others join the same crowd.
+_PEOPLE, _FEWEST, _ROUNDS = 2, 20, 8
 # Where some are refused: how many others must be known before they come again, and how often somebody new does still.
 _ENOUGH, _NEW = 40, 0.1
 # What makers of sources raise for rows that they cannot hold: there is no such table.
 _NO_TABLE = (UnrepresentableError, TypeError, ValueError, OverflowError)
+
+
+@dataclass
+class Tally:
+    """What came of the pairs of one source."""
+
+    pairs: int = 0
+    refused: int = 0
+    impossible: int = 0
+    worst: float = 0.0
+    seconds: float = 0.0
+    #: By door: pairs compared, and the largest distance over what was promised.
+    doors: dict[str, tuple[int, float]] = field(default_factory=dict)
+    #: Strangers who were let in where others were refused, by whether ids were texts.
+    welcome: dict[bool, list[list[Row]]] = field(default_factory=lambda: {False: [], True: []})
+
+    @property
+    def compared(self) -> int:
+        """Pairs of which both sides were counted."""
+        return self.pairs - self.refused
+
+    def passed(self, door: str, pairs: int, worst: float) -> None:
+        """Take in pairs that were compared through a door."""
+        known, largest = self.doors.get(door, (0, 0.0))
+        self.doors[door] = known + pairs, max(largest, worst)
+        self.worst = max(self.worst, worst)
+
+    def note(self, error: Exception) -> None:
+        """Count a pair whose larger table was refused by us, or could not be made at all."""
+        if isinstance(error, DphistError):
+            self.pairs += 1
+            self.refused += 1
+        else:
+            self.impossible += 1
+
+    def add(self, other: Tally) -> None:
+        """Take in the pairs of another round."""
+        self.pairs += other.pairs
+        self.refused += other.refused
+        self.impossible += other.impossible
+        self.worst = max(self.worst, other.worst)
+        self.seconds += other.seconds
+        for door, (pairs, worst) in other.doors.items():
+            self.passed(door, pairs, worst)
 
 
 def compare_towns(
@@ -73,7 +116,9 @@ def compare_towns(
         unit = units[int(draw.integers(0, len(units)))]
         text = bool(draw.random() < 0.4)
         door = left[int(draw.integers(0, len(left)))]
-        rows = _in_towns(crowd(draw, _PEOPLE * towns, 3, text=text), towns, text=text)
+        large = not text and bool(draw.random() < 0.1)
+        people = crowd(draw, max(_FEWEST, _PEOPLE * towns), 3, text=text, large=large)
+        rows = _in_towns(people, towns, text=text)
         table = Table(rows, (), rows)
         try:
             before = door.read(put(table), range(towns), unit)

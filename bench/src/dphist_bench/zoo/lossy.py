@@ -12,6 +12,7 @@ from dphist.audit.neighbours import Pair, pair
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.private.gate import PrivateCounts
 from dphist.private.noise import Noise
+from dphist_bench.competitors import printed_efpa
 from dphist_bench.zoo.basic import peek
 
 FloatArray = NDArray[np.float64]
@@ -32,20 +33,9 @@ class PrintedEFPA:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Keep k coefficients by the printed score, then noise their magnitudes only."""
-        epsilon, counts = float(1 / data.unit_scale), peek(data).astype(np.float64)
-        n = counts.size
-        spectrum = np.fft.rfft(counts) / np.sqrt(n)
-        energy = 2 * np.abs(spectrum) ** 2
-        kept = np.arange(1, spectrum.size + 1)
-        z = 2 * kept + 1
-        tail = np.sqrt(np.append(np.cumsum(energy[::-1])[::-1][1:], 0.0))
-        k = _choose(-epsilon / 4 * (tail + np.sqrt(2) * z / epsilon)) + 1
-        scale = 2 * np.sqrt(2 * k + 1) / epsilon
-        uniform = _uniforms(k)
-        laplace = -scale * np.sign(uniform - 0.5) * np.log1p(-2 * np.abs(uniform - 0.5))
-        noisy = np.zeros_like(spectrum)
-        noisy[:k] = (np.abs(spectrum[:k]) + laplace) * np.exp(1j * np.angle(spectrum[:k]))
-        return Estimate(np.fft.irfft(noisy * np.sqrt(n), n), IndependentNoise(data.unit_scale))
+        seed = Noise.system().keystream.integer(48)
+        counts = printed_efpa(peek(data), float(1 / data.unit_scale), seed)
+        return Estimate(counts, IndependentNoise(data.unit_scale))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,23 +10,16 @@ from __future__ import annotations
 
 import math
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
-
-from dphist.errors import DphistError, InputError
 from dphist.model.unit import Unit
-from dphist.sources import count
 from dphist.sources import open as opening
 from dphist_bench.measuring import Failure, Line
 from dphist_bench.records import sources
 from dphist_bench.records.doors import DOORS
-from dphist_bench.records.people import DOMAIN, Table, crowd, stranger
-from dphist_bench.records.tally import Tally
 from dphist_bench.records.towns import compare_towns
 
 UNITS = (
@@ -47,56 +40,6 @@ def one_connection() -> Iterator[None]:
     finally:
         opening.connect = fresh
         shared.close()
-
-
-def campaign(
-    put: sources.Put, pairs: int, seed: int, size: int = 20, chain: int = 12, seconds: float = math.inf
-) -> Tally:
-    """Compare some pairs through one source.
-
-    A crowd is joined by one stranger after the other; each table and the one before it are neighbours. A stranger
-    with whom the table is refused stays away from the next.
-
-    Args:
-        put: turns a table into a source.
-        pairs: how many pairs to compare or see refused.
-        seed: where to begin.
-        size: how many people the crowd has, of four rows each.
-        chain: how many strangers join a crowd.
-        seconds: when to stop earlier.
-
-    Returns:
-        How many pairs were tried, how many refused, and the largest distance over what was promised.
-    """
-    draw = np.random.default_rng(seed)  # noqa: TID251 -- data only
-    found, begun = Tally(), time.perf_counter()
-    while (
-        found.pairs < pairs and found.impossible < 20 * pairs + 100 and time.perf_counter() - begun < seconds
-    ):
-        unit = UNITS[int(draw.integers(0, len(UNITS)))]
-        text = bool(draw.random() < 0.4)
-        rows = crowd(draw, size, 4, text=text, large=not text and bool(draw.random() < 0.1))
-        table = Table(rows, (), rows)
-        before = count(put(table), DOMAIN, unit).counts
-        if not before.any():
-            raise InputError("the crowd is not counted, so nothing would be compared")
-        for number in range(min(chain, pairs - found.pairs)):
-            larger = table.joined_by(stranger(draw, number, text=text), draw)
-            try:
-                source = put(larger)
-            except (sources.UnrepresentableError, TypeError, ValueError, OverflowError):
-                found.impossible += 1
-                continue
-            found.pairs += 1
-            try:
-                after = count(source, DOMAIN, unit).counts
-            except DphistError:
-                found.refused += 1
-                continue
-            found.worst = max(found.worst, int(np.abs(after - before).sum()) / unit.steps)
-            table, before = larger, after
-    found.seconds = time.perf_counter() - begun
-    return found
 
 
 def measure(
@@ -144,7 +87,7 @@ def measure(
             if only and name not in only:
                 continue
             begin, alone = seed * 1000 + place, -(-shares[name] // 100)
-            found = campaign(put, alone, begin, seconds=seconds / 10)
+            found = compare_towns(put, alone, begin, UNITS, towns=1, seconds=seconds / 10)
             rest = max(0, shares[name] - found.pairs)
             found.add(compare_towns(put, rest, begin, UNITS, towns=towns, seconds=seconds, doors=doors))
             yield {
