@@ -54,19 +54,17 @@ def test_wrong_use_is_named(room, monkeypatch, capsys, words, said):
     assert said in capsys.readouterr().err
 
 
-def test_time_left_is_said_and_what_does_not_fit_is_sampled(room, monkeypatch, capsys):
-    import contextlib
-
-    from dphist.cli import comparing, screen
+def test_how_far_it_has_come_is_said_and_what_does_not_fit_is_sampled(room, monkeypatch, capsys):
+    from dphist.cli import comparing
     from dphist.planning.compare import sampled
+    from dphist.waiting import listening
 
     said: list[str] = []
-    monkeypatch.setattr(screen, "progress", lambda first: contextlib.nullcontext(said.append))
     monkeypatch.setattr(comparing, "sampled", lambda asked: sampled(asked, 50))
     words = ["--mechanism", "laplace", "--mechanism", "uniform", "--trials", "1"]
-    assert command(monkeypatch, "--public", *words) == 0
-    assert any("running laplace (1 of 2)" in each for each in said)
-    assert any("running uniform (2 of 2, about 1 s left)" in each for each in said)
+    with listening(said.append):
+        assert command(monkeypatch, "--public", *words) == 0
+    assert said == ["comparing mechanisms: 50 %"]
     assert "a sample of 50" in capsys.readouterr().out
 
 

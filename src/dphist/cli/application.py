@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -86,25 +85,3 @@ def asked_for(whole: typer.Typer, arguments: list[str]) -> typer.Typer:
 
 def _name(command: typer.models.CommandInfo) -> str:
     return command.name or (command.callback.__name__.replace("_", "-") if command.callback else "")
-
-
-ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)]
-Confidence = Annotated[float, typer.Option(help="How often the interval should hold the true count.")]
-AllowDropped = Annotated[
-    float,
-    typer.Option(
-        help="The largest share of the rows that may be left out, because the schema has no place for them or a person "
-        "has more than are counted; if there are more, nothing is paid. For automatic runs give 1. Warning: it then "
-        "does not stop if many rows are left out."
-    ),
-]
-Unattended = Annotated[
-    bool,
-    typer.Option("--unattended", help="For automatic runs: no reminders, something else keeps the account."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Write over a release that is there.")]
-
-WorkloadText = typer.Option(
-    help="What the release will be asked: cells, prefixes, ranges, marginals, marginals:2 (every table of two "
-    "attributes), marginals:age,sex;sex,region (those tables) or a mixture with weights: 3 cells + marginals:2."
-)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dphist.cli import screen
+from dphist.cli import options, screen
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Account, Entry, Ledger
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 ledger_app = typer.Typer(help="Create and inspect privacy budgets.", no_args_is_help=True)
 
 Place = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger's file or postgresql:// address.")]
-PayingLedger = Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
-PayingBudget = Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")]
 Dataset = Annotated[str, typer.Argument(help="The protected population, by a name of yours.")]
 Amount = Annotated[str | None, typer.Argument(help="What may be spent on it in all, as pure ε.")]
 Epsilon = Annotated[str | None, typer.Option(help="The total privacy loss ε; with --delta, the ε of (ε, δ).")]
@@ -83,7 +80,7 @@ def ledger_raise(
 def ledger_show(
     ledger: Place,
     dataset: Annotated[str | None, typer.Argument(help="One population; all if not given.")] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say what was spent, on what, and what is left in each way of counting."""
     if as_json:
@@ -109,7 +106,7 @@ def ledger_verify(
         list[str] | None,
         typer.Option(help="A line noted earlier, as NUMBER:HASH; it must still be there. May be repeated."),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check the whole history and print its last line. Note that line: --head asks later whether it is still there."""
     with _book(ledger) as book:

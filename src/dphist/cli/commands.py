@@ -9,17 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dphist.cli import custody, handing, screen, trying
-from dphist.cli.application import (
-    AllowDropped,
-    Confidence,
-    Force,
-    ReleaseFile,
-    Unattended,
-    WorkloadText,
-    app,
-)
-from dphist.cli.budgets import Json, PayingBudget, PayingLedger
+from dphist.cli import custody, handing, options, screen, trying
+from dphist.cli.application import app
 from dphist.errors import InputError
 
 __all__ = ["app", "custody", "trying"]
@@ -50,12 +41,7 @@ def publish(
             help="CSV, Parquet or JSON file or glob, file.duckdb::table, or postgresql://…::table."
         ),
     ],
-    schema: Annotated[
-        Path,
-        typer.Option(
-            help="A TOML file that says what is public about the columns (`dphist schema new` drafts one)."
-        ),
-    ],
+    schema: options.SchemaFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the release goes.")],
     epsilon: Annotated[
         str | None, typer.Option(help="The privacy loss to spend, for example 1, 0.1 or 1/3.")
@@ -68,7 +54,7 @@ def publish(
         typer.Option(help="With --epsilon: δ, the probability that the promise fails, such as 1e-9."),
     ] = None,
     mechanism: Annotated[str | None, typer.Option(help="A name, or name(option=value, …).")] = None,
-    workload: Annotated[str | None, WorkloadText] = None,
+    workload: options.WorkloadText = None,
     marginals: Annotated[
         list[str] | None,
         typer.Option(help="A table that will be looked up, such as age,sex; may be given several times."),
@@ -79,22 +65,11 @@ def publish(
             help="A public attribute: treats each of its values (each region, say) separately. Does not cost more."
         ),
     ] = None,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A column to add up beside the counts: cost:0:5000 or cost:0:5000:0.01 (name, bounds, step), or the "
-            "name of one of the schema's; by default all of these."
-        ),
-    ] = None,
-    ledger: PayingLedger = None,
-    dataset: PayingBudget = None,
-    rows: Annotated[
-        int | None, typer.Option(help="How many rows one person may own; 1, or as the schema says.")
-    ] = None,
-    person: Annotated[
-        str | None,
-        typer.Option("--id", help="The column that names the person; keeps at most --rows rows of each."),
-    ] = None,
+    measure: options.AddedUp = None,
+    ledger: options.PayingLedger = None,
+    dataset: options.PayingBudget = None,
+    rows: options.Rows = None,
+    person: options.Person = None,
     cells: Annotated[
         int | None,
         typer.Option(
@@ -104,13 +79,10 @@ def publish(
     per_cell: Annotated[
         int | None, typer.Option(help="How many rows a person may have in each of these.")
     ] = None,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Protect a changed row, too, not only one that is added or removed."),
-    ] = False,
-    allow_dropped: AllowDropped = 0.1,
-    unattended: Unattended = False,
-    force: Force = False,
+    replace: options.Replace = False,
+    allow_dropped: options.AllowDropped = 0.1,
+    unattended: options.Unattended = False,
+    force: options.Force = False,
     nonnegative: Annotated[
         bool,
         typer.Option(
@@ -160,7 +132,7 @@ def publish(
 
 @app.command()
 def query(
-    release: ReleaseFile,
+    release: options.ReleaseFile,
     question: Annotated[
         list[str] | None,
         typer.Argument(
@@ -168,7 +140,7 @@ def query(
             "you like."
         ),
     ] = None,
-    confidence: Confidence = 0.95,
+    confidence: options.Confidence = 0.95,
     guaranteed: Annotated[
         bool, typer.Option("--guaranteed", help="Wider intervals that are proven to hold for any data.")
     ] = False,
@@ -181,7 +153,7 @@ def query(
             "--bins", help="spread: a question that cuts a bin is answered by a guess, with bounds."
         ),
     ] = "whole",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Count the records in a range, or in several, or ask for a measure of them, each with an interval."""
     from dphist.cli.reading import query_release
@@ -193,7 +165,7 @@ def query(
 
 
 @app.command()
-def show(release: ReleaseFile, as_json: Json = False) -> None:
+def show(release: options.ReleaseFile, as_json: options.Json = False) -> None:
     """Say what a release holds, what was protected and what was spent; draw its first attribute."""
     from dphist.cli.showing import show_release
 
@@ -202,7 +174,7 @@ def show(release: ReleaseFile, as_json: Json = False) -> None:
 
 @app.command()
 def report(
-    release: ReleaseFile,
+    release: options.ReleaseFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
         "report.html"
     ),
@@ -218,12 +190,12 @@ def report(
 
 @app.command()
 def plot(
-    release: ReleaseFile,
+    release: options.ReleaseFile,
     attributes: Annotated[
         list[str] | None, typer.Argument(help="One attribute, or two for a heat map.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="A .png or .svg file.")] = Path("plot.png"),
-    confidence: Confidence = 0.95,
+    confidence: options.Confidence = 0.95,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="On a heat map: how far off each number may be.")
@@ -259,11 +231,11 @@ def explore(
             help="Where to listen. Other machines need the address that is printed, with its token."
         ),
     ] = ("127.0.0.1"),
-    port: Annotated[int, typer.Option(help="0 picks a free one.")] = 8321,
+    port: options.Port = 8321,
     name: Annotated[
         list[str] | None, typer.Option(help="Another host name the explorer may be asked for by.")
     ] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    browser: options.Browser = True,
 ) -> None:
     """Ask releases questions in the browser: pick, drag, roll up and down, compare, download."""
     from dphist.release import load
@@ -280,7 +252,7 @@ def explore(
 
 @app.command()
 def records(
-    release: ReleaseFile,
+    release: options.ReleaseFile,
     count: Annotated[int | None, typer.Argument(help="How many; the released total if not given.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; the screen if not given.")
@@ -319,7 +291,7 @@ app.command()(handing.dossier)
 
 @app.command()
 def verify(
-    release: ReleaseFile,
+    release: options.ReleaseFile,
     ledger: Annotated[
         str | None, typer.Option(help="The ledger that paid: is this the file it paid for?")
     ] = None,
@@ -333,7 +305,7 @@ def verify(
             "--exact", help="Insist on the last digits, which another kind of processor rounds otherwise."
         ),
     ] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run the mechanism again on the published noisy answers and check that it gives the same release."""
     from dphist.cli.reading import verify_release
@@ -343,11 +315,11 @@ def verify(
 
 @app.command()
 def sql(
-    release: ReleaseFile,
+    release: options.ReleaseFile,
     query: Annotated[
         str, typer.Argument(help='For example: "select sex, sum(estimate) from release group by sex"')
     ],
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Ask a release in SQL (DuckDB's, which can read the table `release` and nothing else)."""
     from dphist.release import load

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dphist.cli import screen
-from dphist.cli.application import AllowDropped, Force, Unattended, WorkloadText, app
-from dphist.cli.budgets import PayingBudget, PayingLedger
+from dphist.cli import options, screen
+from dphist.cli.application import app
 from dphist.errors import InputError
 
 
@@ -23,10 +22,8 @@ def start(
         Path | None, typer.Option(help="A file with the answers, one a line, instead of asking for them.")
     ] = None,
     web: Annotated[bool, typer.Option("--web", help="The same as a page in the browser.")] = False,
-    port: Annotated[int, typer.Option(help="With --web; 0 picks a free one.")] = 8321,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the report, or with --web the page.")
-    ] = True,
+    port: options.Port = 8321,
+    browser: options.Browser = True,
 ) -> None:
     """Be guided from a file to a release: each step is explained, and printed as a plain command."""
     if web:
@@ -46,24 +43,21 @@ def start(
 
 @app.command()
 def rehearse(
-    source: Annotated[str, typer.Argument(help="The records, as for `publish`.")],
-    schema: Annotated[Path, typer.Option(help="A TOML file that says what is public about the columns.")],
+    source: options.Records,
+    schema: options.SchemaFile,
     epsilon: Annotated[str, typer.Option(help="What the forecasts of error are for.")] = "1",
     delta: Annotated[
         str | None,
         typer.Option(help="Where names are discovered: the probability that one person's own is shown."),
     ] = None,
-    workload: Annotated[str | None, WorkloadText] = None,
+    workload: options.WorkloadText = None,
     records: Annotated[
         int, typer.Option(help="A public guess at the number of records, for forecasts.")
     ] = 100_000,
-    rows: Annotated[int | None, typer.Option(help="How many rows one person may own.")] = None,
-    person: Annotated[str | None, typer.Option("--id", help="The column that names the person.")] = None,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Protect a changed row, too, not only one that is added or removed."),
-    ] = False,
-    measure: Annotated[list[str] | None, typer.Option(help="What is added up, as for `publish`.")] = None,
+    rows: options.Rows = None,
+    person: options.Person = None,
+    replace: options.Replace = False,
+    measure: options.AddedUp = None,
 ) -> None:
     """Say what publishing would do with the records: for your eyes only, and nothing is spent."""
     from dphist.cli.publishing import added_up, asked_of, read_declared, unit_of
@@ -81,24 +75,19 @@ def rehearse(
 
 @app.command()
 def uncounted(
-    source: Annotated[str, typer.Argument(help="The records, as for `publish`.")],
+    source: options.Records,
     schema: Annotated[Path, typer.Option(help="The schema of the release that the number belongs to.")],
     epsilon: Annotated[str, typer.Option(help="The privacy loss to spend on this number, such as 0.1.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the number goes: a release of one count.")
     ],
-    ledger: PayingLedger = None,
-    dataset: PayingBudget = None,
-    rows: Annotated[int | None, typer.Option(help="How many rows one person may own.")] = None,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Protect a changed row, too, not only one that is added or removed."),
-    ] = False,
-    measure: Annotated[
-        list[str] | None, typer.Option(help="What that release adds up, as for `publish`.")
-    ] = None,
-    unattended: Annotated[bool, typer.Option("--unattended", help="No reminders.")] = False,
-    force: Force = False,
+    ledger: options.PayingLedger = None,
+    dataset: options.PayingBudget = None,
+    rows: options.Rows = None,
+    replace: options.Replace = False,
+    measure: options.AddedUp = None,
+    unattended: options.Unattended = False,
+    force: options.Force = False,
 ) -> None:
     """Publish a noisy number of the rows that a release does not count, for its readers."""
     from dphist.cli.publishing import added_up, opened, read_declared, unit_of
@@ -123,9 +112,7 @@ def uncounted(
 
 @app.command()
 def add(
-    release: Annotated[
-        Path, typer.Argument(metavar="RELEASE", help="A release of tables.", show_default=False)
-    ],
+    release: options.ReleaseFile,
     source: Annotated[str, typer.Argument(help="The same records again, as `publish` reads them.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the larger release goes.")],
     marginals: Annotated[
@@ -136,11 +123,11 @@ def add(
     delta: Annotated[
         str | None, typer.Option(help="With --epsilon: δ, the probability that the promise fails.")
     ] = None,
-    ledger: Annotated[str | None, typer.Option(help="The ledger that paid for the release.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Which budget in it: the one that paid before.")] = None,
-    allow_dropped: AllowDropped = 0.1,
-    unattended: Unattended = False,
-    force: Force = False,
+    ledger: options.PayingLedger = None,
+    dataset: options.PayingBudget = None,
+    allow_dropped: options.AllowDropped = 0.1,
+    unattended: options.Unattended = False,
+    force: options.Force = False,
 ) -> None:
     """Measure further tables of the records that a release is about, and publish all together."""
     from dphist.cli.publishing import check_payer, opened

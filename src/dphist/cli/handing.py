@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dphist.cli import screen
+from dphist.cli import options, screen
 from dphist.model.about import FACTS
 
 
@@ -40,11 +40,9 @@ def says(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def export(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
+    release: options.ReleaseFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="A .csv, .tsv, .parquet or .xlsx file.")],
-    confidence: Annotated[
-        float, typer.Option(help="How often each interval should hold the true count.")
-    ] = 0.95,
+    confidence: options.Confidence = 0.95,
     guesses: Annotated[
         bool, typer.Option("--guesses", help="Write what was not measured, too: guesses, marked as such.")
     ] = False,
@@ -69,7 +67,7 @@ def export(
 
 
 def dossier(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
+    release: options.ReleaseFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder the papers go to.")] = Path(
         "dossier"
     ),

@@ -91,7 +91,7 @@ def verify_release(
     from dphist.publishing.account import existing
     from dphist.publishing.checking import verify_file
 
-    with existing(ledger) if ledger else nullcontext() as book, screen.long_work():
+    with existing(ledger) if ledger else nullcontext() as book, screen.progress():
         loaded = verify_file(release, book, choice=choice, exact=exact)
     budget, spent = loaded.budget, loaded.spent
     facts = {"verified": True, budget.currency: str(budget.amount), "spent": str(spent)}

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dphist.cli import screen
-from dphist.cli.budgets import Json, PayingBudget, PayingLedger
+from dphist.cli import options, screen
 from dphist.model.phrases import counted
 
 schema_app = typer.Typer(
@@ -36,8 +35,8 @@ def schema_suggest(
         list[str], typer.Option(help="A numeric column to learn bounds of; may be given several times.")
     ],
     epsilon: Annotated[str, typer.Option(help="The privacy loss to spend on all of it, for example 1/20.")],
-    ledger: PayingLedger = None,
-    dataset: PayingBudget = None,
+    ledger: options.PayingLedger = None,
+    dataset: options.PayingBudget = None,
     person: Annotated[
         str | None,
         typer.Option("--id", help="The column that names the person: learns rows per person, too."),
@@ -63,7 +62,7 @@ def schema_suggest(
 
 @schema_app.command("check")
 def schema_check(
-    schema: Annotated[Path, typer.Argument(help="A schema file.")], as_json: Json = False
+    schema: Annotated[Path, typer.Argument(help="A schema file.")], as_json: options.Json = False
 ) -> None:
     """Check a schema and say how large its cube is."""
     from dphist.cli.publishing import read_schema

@@ -56,33 +56,19 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 @contextmanager
-def progress(first: str) -> Iterator[Callable[[str], None]]:
+def progress(first: str = "") -> Iterator[Callable[[str], None]]:
     """Show one line that says what is being done, and clear it when it is done.
 
-    It names the step only. (A count that takes long also shows DuckDB's bar, on the terminal of whoever holds the
-    records and nowhere else; see `dphist.sources.duck.allowance`.)
+    Without a ``first`` word the line is only begun if there is long work: most answers come at once. It names the step
+    only. (A count that takes long also shows DuckDB's bar, on the terminal of whoever holds the records and nowhere
+    else; see `dphist.sources.duck.allowance`.)
     """
     from dphist.kernels.compile import announce_compilation
+    from dphist.waiting import listening
 
     announce_compilation(_compiling)
     if not sys.stderr.isatty():
         yield lambda _: None
-        return
-    from rich.console import Console
-
-    from dphist.waiting import listening
-
-    with Console(stderr=True).status(first) as status, listening(status.update):
-        yield lambda text: status.update(text)
-
-
-@contextmanager
-def long_work() -> Iterator[None]:
-    """Show how far long work has come, on a line that is only begun if there is some: most answers come at once."""
-    from dphist.waiting import listening
-
-    if not sys.stderr.isatty():
-        yield
         return
     shown: list[Status] = []
 
@@ -96,7 +82,9 @@ def long_work() -> Iterator[None]:
 
     try:
         with listening(show):
-            yield
+            if first:
+                show(first)
+            yield show
     finally:
         for status in shown:
             status.stop()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +18,6 @@ from dphist.model.exact import positive
 from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.planning.forecast import Forecast
 from dphist.planning.starting import Start, columns
 from dphist.release.atomic import atomic
 
@@ -31,25 +29,21 @@ def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> Non
     """Ask, write schema and budget, rehearse, publish and report."""
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}")
-    with _asking(answers) as ask:
-        start = _answered(source, folder, ask)
-        # What is written from here on is not taken back.
-        ask.back = False
-        start.write()
-        screen.line(
-            f"wrote {start.file('schema')} and a budget for {start.population} in {start.file('ledger')}"
-        )
-        for step in ("schema", "ledger"):
-            _command(start, step)
-        screen.line(
-            "\nNow the records are read. What follows is about them, without noise: for your eyes only.\n"
-        )
-        _command(start, "rehearse")
-        screen.line(str(start.rehearse()))
-        if not ask("\nPublish now? This spends the budget (yes or no)", "no", _yes):
-            screen.line("nothing was spent. When you are ready:")
-            _command(start, "publish")
-            return
+    ask = _asking(answers)
+    start = _answered(source, folder, ask)
+    start.write()
+    screen.line(f"wrote {start.file('schema')} and a budget for {start.population} in {start.file('ledger')}")
+    for step in ("schema", "ledger"):
+        _command(start, step)
+    screen.line(
+        "\nNow the records are read. What follows is about them, without noise: for your eyes only.\n"
+    )
+    _command(start, "rehearse")
+    screen.line(str(start.rehearse()))
+    if not ask("\nPublish now? This spends the budget (yes or no)", "no", _yes):
+        screen.line("nothing was spent. When you are ready:")
+        _command(start, "publish")
+        return
     with screen.progress("publishing"):
         release = start.publish()
     screen.line(f"{start.file('release')}: {release.describe()}")
@@ -67,22 +61,19 @@ def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> Non
 
 
 def _answered(source: str, folder: Path, ask: Ask) -> Start:
-    """Ask all questions, from the last one anew whenever somebody goes back; what was answered is not lost."""
-    while True:
-        try:
-            return _questions(source, folder, ask)
-        except _Back:
-            ask.begin(ask.given[:-1])
-        except (KeyboardInterrupt, typer.Abort):
-            place = folder / f"{Start(source=source, public={}).stem}.answers.txt"
-            if ask.given and ask.typed and not place.exists():
-                with atomic(place) as temporary:
-                    temporary.write_text("".join(f"{each}\n" for each in ask.given), encoding="utf-8")
-                screen.line(
-                    f"\nyour answers are in {place}; `dphist start {shlex.quote(source)} --answers "
-                    f"{shlex.quote(str(place))}` goes on from there"
-                )
-            raise
+    """Ask all questions; what was answered until somebody stops is not lost."""
+    try:
+        return _questions(source, folder, ask)
+    except (KeyboardInterrupt, typer.Abort):
+        place = folder / f"{Start(source=source, public={}).stem}.answers.txt"
+        if ask.given and ask.typed and not place.exists():
+            with atomic(place) as temporary:
+                temporary.write_text("".join(f"{each}\n" for each in ask.given), encoding="utf-8")
+            screen.line(
+                f"\nyour answers are in {place}; `dphist start {shlex.quote(source)} --answers "
+                f"{shlex.quote(str(place))}` goes on from there"
+            )
+        raise
 
 
 def _questions(source: str, folder: Path, ask: Ask) -> Start:
@@ -90,7 +81,7 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     screen.line(f"{source} has these columns; names and types are all that is taken over from it:")
     screen.table(("column", "type"), listed)
     if ask.typed:
-        screen.line("(“back” as an answer goes back to the question before)")
+        screen.line("(Ctrl+C keeps what was answered in a file, where it can be changed)")
     screen.line(
         "\n1. Can one person have several rows? Then protecting a row does not protect the person.\n"
         "   row (no, one each) · rows=5 (yes, five at most) · rows=5, id=COLUMN (yes; that column says who it is)\n"
@@ -123,10 +114,8 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     screen.line(
         "   What an answer would typically be off by (forecast from the schema; no record is read):\n"
     )
-    if start.schema not in ask.curves:
-        with screen.progress("running the mechanism on made-up records"):
-            ask.curves[start.schema] = start.curve()
-    curve = ask.curves[start.schema]
+    with screen.progress("running the mechanism on made-up records"):
+        curve = start.curve()
     most = max((each.error for _, each in curve if each.error), default=1.0)
     for epsilon, each in curve:
         bar = "█" * max(1, round(_BARS * each.error / most)) if each.error else ""
@@ -144,22 +133,11 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     return made
 
 
-class _Back(Exception):  # noqa: N818 -- never leaves this module
-    """Somebody wants to answer the question before once more."""
-
-
 class Ask:
     """Takes answers from lines, each once; then, at a terminal, asks until an answer can be read."""
 
     def __init__(self, lines: Sequence[str], *, typed: bool) -> None:
-        self.typed, self.back = typed, True
-        # The curve of expected error simulates releases: it is drawn once for what was answered.
-        self.curves: dict[str, list[tuple[str, Forecast]]] = {}
-        self.begin(lines)
-
-    def begin(self, lines: Sequence[str]) -> None:
-        """Begin with the first question, which these lines answer, and those after it."""
-        self.lines = iter(lines)
+        self.typed, self.lines = typed, iter(lines)
         self.given: list[str] = []
 
     def __call__(self, question: str, default: str, read: Callable[[str], Read]) -> Read:
@@ -171,8 +149,6 @@ class Ask:
                 screen.line(f"{question}: {answer}")
             elif self.typed:
                 answer = str(typer.prompt(question, default=default, show_default=bool(default)))
-                if answer.strip() == "back" and self.back:
-                    raise _Back
             else:
                 raise InputError(f"the answers end before: {question.strip()}")
             try:
@@ -186,18 +162,15 @@ class Ask:
                 return found
 
 
-@contextmanager
-def _asking(answers: Path | None) -> Iterator[Ask]:
-    if answers is not None:
-        try:
-            lines = answers.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"the answers {answers} cannot be read as a text file") from None
-        yield Ask(lines, typed=sys.stdin.isatty())
-    elif not sys.stdin.isatty():
-        yield Ask(sys.stdin.read().splitlines(), typed=False)
-    else:
-        yield Ask([], typed=True)
+def _asking(answers: Path | None) -> Ask:
+    if answers is None:
+        typed = sys.stdin.isatty()
+        return Ask([] if typed else sys.stdin.read().splitlines(), typed=typed)
+    try:
+        lines = answers.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"the answers {answers} cannot be read as a text file") from None
+    return Ask(lines, typed=sys.stdin.isatty())
 
 
 def _words_of(name: str) -> Callable[[str], str]:

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dphist.cli import screen
-from dphist.cli.application import WorkloadText, app
-from dphist.cli.budgets import Json
+from dphist.cli import options, screen
+from dphist.cli.application import app
 from dphist.errors import InputError
 
 
@@ -20,7 +19,7 @@ def mechanisms(
     everything: Annotated[
         bool, typer.Option("--all", help="Every one, by family, with its options.")
     ] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """List mechanisms: the default and the recommended first, then families."""
     from dphist.cli.listing import mechanism_rows, show_mechanisms
@@ -51,7 +50,7 @@ def audit(
         Path, typer.Option(help="With --all: where trials are kept; a campaign goes on from it.")
     ] = Path("audit.jsonl"),
     page: Annotated[Path | None, typer.Option(help="With --all: also write the results as Markdown.")] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Attack a mechanism's privacy claim by statistics; exit code 1 if the claim is refuted."""
     if (mechanism is None) != all_of_them:
@@ -90,9 +89,7 @@ def bench(context: typer.Context) -> None:
 
 @app.command()
 def plan(
-    schema: Annotated[
-        Path | None, typer.Option(help="A TOML file that says what is public about the columns.")
-    ] = None,
+    schema: Annotated[Path | None, options.SCHEMA] = None,
     epsilon: Annotated[str | None, typer.Option(help="The privacy loss you may spend; 1 by default.")] = None,
     rho: Annotated[
         str | None, typer.Option(help="The loss in the other currency, ρ; beside --epsilon, both are shown.")
@@ -100,27 +97,18 @@ def plan(
     delta: Annotated[
         str | None, typer.Option(help="Show pure ε, (ε, δ) with this δ, and ρ side by side.")
     ] = None,
-    workload: Annotated[str | None, WorkloadText] = None,
-    mechanism: Annotated[
-        list[str] | None, typer.Option(help="Only these; may be given several times.")
-    ] = None,
+    workload: options.WorkloadText = None,
+    mechanism: options.Only = None,
     records: Annotated[
         int, typer.Option(help="A public guess at the number of records, for simulations.")
     ] = 100_000,
     error: Annotated[float | None, typer.Option(help="Also find the ε that this error needs.")] = None,
-    rows: Annotated[
-        int | None, typer.Option(help="How many rows one person may own; 1, or as the schema says.")
-    ] = None,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Protect a changed row, too, not only one that is added or removed."),
-    ] = False,
+    rows: options.Rows = None,
+    replace: options.Replace = False,
     web: Annotated[bool, typer.Option("--web", help="Plan in the browser, with a slider for ε.")] = False,
-    port: Annotated[int, typer.Option(help="With --web; 0 picks a free one.")] = 8321,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="With --web, open a browser.")
-    ] = True,
-    as_json: Json = False,
+    port: options.Port = 8321,
+    browser: options.Browser = True,
+    as_json: options.Json = False,
 ) -> None:
     """Forecast each mechanism's error before spending anything: no data are read."""
     if web:
@@ -192,27 +180,25 @@ def demo(
 @app.command()
 def compare(
     source: Annotated[str, typer.Argument(help="Public or made-up records, as for `publish`.")],
-    schema: Annotated[Path, typer.Option(help="A TOML file that says what is public about the columns.")],
+    schema: options.SchemaFile,
     epsilon: Annotated[str, typer.Option(help="The privacy loss to compare at.")] = "1",
-    workload: Annotated[str, WorkloadText] = "ranges",
-    mechanism: Annotated[
-        list[str] | None, typer.Option(help="One to compare; may be repeated; all if not given.")
-    ] = None,
+    workload: Annotated[str, options.WORKLOAD] = "ranges",
+    mechanism: options.Only = None,
     trials: Annotated[int, typer.Option(help="Runs of each.")] = 3,
     public: Annotated[
         bool, typer.Option("--public", help="Say that the records are public or made up, and do not ask.")
     ] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run every mechanism on public or made-up records and compare error and time."""
     from dphist.cli.comparing import WARNING, show_comparison
 
     if not public:
         typer.confirm(f"{WARNING}. Are they", abort=True, err=True)
-    with screen.progress("reading the schema") as say:
+    with screen.progress("counting records"):
         show_comparison(
             source, schema, epsilon, workload=workload, names=mechanism, trials=trials,
-            as_json=as_json, say=say,
+            as_json=as_json,
         )  # fmt: skip
 
 

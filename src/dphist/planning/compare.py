@@ -22,6 +22,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
+from dphist.waiting import steps
 
 # Questions that are asked of every run; more are sampled.
 MOST_QUESTIONS = 1 << 20
@@ -93,7 +94,7 @@ def compare(
     asked = sampled(workload, most)
     exact = np.asarray(asked.answer(histogram.counts), dtype=np.float64)
     errors: dict[str, tuple[float, float, str]] = {}
-    for name, mechanism in named.items():
+    for _, (name, mechanism) in zip(steps("comparing mechanisms", len(named)), named.items(), strict=True):
         squared, spent = 0.0, 0.0
         try:
             for trial in range(trials):
