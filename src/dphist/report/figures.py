@@ -49,7 +49,11 @@ _LETTER = 6.0
 # Pixels that a name takes aslant, and on end.
 _ASLANT, _ON_END = 18, 12
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.1.0.json"
-_NUMBER, _NAME = {"type": "quantitative"}, {"type": "nominal"}
+# What is said of a bar or square besides its name. Words, not two numbers: they say what was not measured.
+_TOOLTIP = [
+    {"field": "estimate", "format": ",.1f", "type": "quantitative"},
+    {"field": "interval", "type": "nominal"},
+]
 # What nothing can be said of gets no line; bounds of what was not measured get a broken one.
 _BOUNDED = [{"filter": "isValid(datum.low)"}]
 _BROKEN = {"condition": {"test": "datum.guess", "value": [4, 3]}, "value": [1, 0]}
@@ -150,76 +154,67 @@ def specification(
 
 
 def _whole(drawn: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "$schema": _SCHEMA,
-        "config": {"view": {"continuousWidth": 300, "continuousHeight": 300}},
-        **drawn,
-    }
+    config = {"view": {"continuousWidth": 300, "continuousHeight": 300}}
+    return {"$schema": _SCHEMA, "config": config, **drawn}
+
+
+def _number(field: str, **more: Any) -> dict[str, Any]:
+    return {"field": field, **more, "type": "quantitative"}
+
+
+def _name(field: str, **more: Any) -> dict[str, Any]:
+    return {"field": field, **more, "type": "nominal"}
 
 
 def _bars_of(cuts: Cuts) -> dict[str, Any]:
     """What bars have alike, whichever way they go: a colour, and what is said of each."""
     return {
         "color": {"condition": {"test": "datum.chosen", "value": _BLUE}, "value": _GREY},
-        "tooltip": _tooltip(drawn(cuts.attribute.name)),
+        "tooltip": [_name("label", title=drawn(cuts.attribute.name)), *_TOOLTIP],
     }
+
+
+def _rule(encoding: dict[str, Any]) -> dict[str, Any]:
+    mark = {"type": "rule", "strokeWidth": 1.6, "color": _ORANGE}
+    return {"mark": mark, "encoding": encoding | {"strokeDash": _BROKEN}, "transform": _BOUNDED}
 
 
 def _standing_bars(numbers: Table, brush: bool) -> dict[str, Any]:
     cuts = numbers.cuts[0]
     scale = {"domain": [cuts.spans[0][0], cuts.spans[-1][1]], "nice": False, "zero": False}
-    across = {"field": "start", "scale": scale, "title": drawn(cuts.title), "axis": ticks(cuts), **_NUMBER}
+    shared = _bars_of(cuts)
     bars: dict[str, Any] = {
         "mark": {"type": "rect", "x2Offset": -1 if len(cuts) <= _MOST_GAPS else 0},
         "encoding": {
-            "x": across,
+            "x": _number("start", scale=scale, title=drawn(cuts.title), axis=ticks(cuts)),
             "x2": {"field": "stop"},
-            "y": {"field": "mean", "title": f"records{per(cuts)}", **_NUMBER},
+            "y": _number("mean", title=f"records{per(cuts)}"),
             "y2": {"field": "zero"},
-            **_bars_of(cuts),
+            **shared,
         },
     }
     if brush:
         # Keyboard users set the same bounds in the form beside the figure.
         bars["params"] = [{"name": "brush", "select": {"type": "interval", "encodings": ["x"]}}]
-    encoding = {
-        "y": {"field": "low", **_NUMBER}, "y2": {"field": "high"}, "tooltip": bars["encoding"]["tooltip"],
-    }  # fmt: skip
+    interval = {"y": _number("low"), "y2": {"field": "high"}, "tooltip": shared["tooltip"]}
     if len(cuts) <= _MOST_RULES:
-        mark = {"type": "rule", "strokeWidth": 1.6, "color": _ORANGE}
-        encoding |= {"x": {"field": "middle", **_NUMBER}, "strokeDash": _BROKEN}
-    else:
-        mark = {"type": "rect", "color": _ORANGE}
-        faint = {"condition": {"test": "datum.guess", "value": 0.3}, "value": 0.7}
-        encoding |= {"x": {"field": "start", **_NUMBER}, "x2": {"field": "stop"}, "opacity": faint}
-    return {
-        "height": 280,
-        "layer": [bars, {"mark": mark, "encoding": encoding, "transform": _BOUNDED}],
-    }
+        return {"height": 280, "layer": [bars, _rule(interval | {"x": _number("middle")})]}
+    faint = {"condition": {"test": "datum.guess", "value": 0.3}, "value": 0.7}
+    interval |= {"x": _number("start"), "x2": {"field": "stop"}, "opacity": faint}
+    band = {"mark": {"type": "rect", "color": _ORANGE}, "encoding": interval, "transform": _BOUNDED}
+    return {"height": 280, "layer": [bars, band]}
 
 
 def _lying_bars(numbers: Table) -> dict[str, Any]:
     cuts = numbers.cuts[0]
     # The caption names the attribute; a title beside long names would stand on them.
-    names = {"field": "label", "sort": None, "title": None, "axis": {"labelLimit": 200}, **_NAME}
+    names = _name("label", sort=None, title=None, axis={"labelLimit": 200})
     # By itself a wide chart has a number every forty pixels, each beside the next.
-    along = {"field": "mean", "title": f"records{per(cuts)}", "axis": {"tickCount": _NUMBERS}, **_NUMBER}
+    along = _number("mean", title=f"records{per(cuts)}", axis={"tickCount": _NUMBERS})
     shared = _bars_of(cuts)
-    interval = {
-        "x": {"field": "low", **_NUMBER}, "x2": {"field": "high"}, "y": names, "strokeDash": _BROKEN,
-        "tooltip": shared["tooltip"],
-    }  # fmt: skip
-    return {
-        "height": {"step": 22},
-        "layer": [
-            {"mark": {"type": "bar", "cursor": "pointer"}, "encoding": {"x": along, "y": names, **shared}},
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.6, "color": _ORANGE},
-                "encoding": interval,
-                "transform": _BOUNDED,
-            },
-        ],
-    }
+    interval = {"x": _number("low"), "x2": {"field": "high"}, "y": names, "tooltip": shared["tooltip"]}
+    bars = {"mark": {"type": "bar", "cursor": "pointer"}, "encoding": {"x": along, "y": names, **shared}}
+    return {"height": {"step": 22}, "layer": [bars, _rule(interval)]}
 
 
 def _magnitudes(numbers: Table) -> int:
@@ -242,27 +237,22 @@ def _shared(numbers: Table) -> FloatArray:
 def _squares(numbers: Table, colour: Colour) -> dict[str, Any]:
     across, up = numbers.cuts
     each, magnitudes = per(across, up), _magnitudes(numbers)
-    shade: dict[str, Any] = {
-        "field": "mean",
-        "title": f"records{each}",
-        "scale": {"scheme": "viridis"},
-        **_NUMBER,
-    }
+    shade = _number("mean", title=f"records{each}", scale={"scheme": "viridis"})
     if colour == "uncertainty":
         scale = {"scheme": "magma", "reverse": True, "zero": True}
-        half = {"field": "half", "title": f"± records{each}", "scale": scale, **_NUMBER}
+        half = _number("half", title=f"± records{each}", scale=scale)
         # What nothing can be said of has no width, and stays grey.
         shade = {"condition": {"test": "isValid(datum.half)", **half}, "value": _GREY}
     elif magnitudes:
         # In even steps near zero, where noise may have any sign.
-        shade["title"] += " (log)"
-        shade["scale"] = {"scheme": "viridis", "type": "symlog"}
-        shade["legend"] = {"values": [0, *(10**power for power in range(1, magnitudes + 1))]}
+        legend = {"values": [0, *(10**power for power in range(1, magnitudes + 1))]}
+        scale = {"scheme": "viridis", "type": "symlog"}
+        shade = _number("mean", title=f"records{each} (log)", scale=scale, legend=legend)
 
     def axis(field: str, cuts: Cuts, shown: dict[str, Any]) -> dict[str, Any]:
         lie = places(cuts)
         scale = {"domain": [lie[0][0], lie[-1][1]], "nice": False, "zero": False}
-        return {"field": field, "scale": scale, "title": drawn(cuts.title), "axis": shown, **_NUMBER}
+        return _number(field, scale=scale, title=drawn(cuts.title), axis=shown)
 
     return {
         "height": _height(up),
@@ -274,9 +264,9 @@ def _squares(numbers: Table, colour: Colour) -> dict[str, Any]:
             "y2": {"field": "top"},
             "color": shade,
             "tooltip": [
-                {"field": "label", "title": drawn(across.attribute.name), **_NAME},
-                {"field": "other", "title": drawn(up.attribute.name), **_NAME},
-                *_tooltip("")[1:],
+                _name("label", title=drawn(across.attribute.name)),
+                _name("other", title=drawn(up.attribute.name)),
+                *_TOOLTIP,
             ],
         },
     }
@@ -291,88 +281,60 @@ def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Draw how wide intervals are against how many counts an answer adds up."""
     measured = [dict(row) for row in rows if row["half_width"] is not None]
     kinds = list(dict.fromkeys(row["about"] for row in measured))
-    encoding: dict[str, Any] = {
-        "x": {
-            "field": "cells",
-            "scale": {"type": "log", "nice": False},
-            "title": "counts added up",
-            **_NUMBER,
-        },
-        "y": {"field": "half_width", "scale": {"type": "symlog"}, "title": "± records", **_NUMBER},
+    encoding = {
+        "x": _number("cells", scale={"type": "log", "nice": False}, title="counts added up"),
+        "y": _number("half_width", scale={"type": "symlog"}, title="± records"),
         "tooltip": [
-            {"field": "cells", "format": ",", "title": "counts", **_NUMBER},
-            {"field": "half_width", "format": ",.1f", "title": "±", **_NUMBER},
+            _number("cells", format=",", title="counts"),
+            _number("half_width", format=",.1f", title="±"),
         ],
     }
     if len(kinds) > 1:
-        about = {"field": "about", "title": "asked about", **_NAME}
-        encoding["color"] = {**about, "sort": kinds}
-        encoding["tooltip"].insert(0, about)
+        encoding["color"] = _name("about", title="asked about", sort=kinds)
+        encoding["tooltip"] = [_name("about", title="asked about"), *encoding["tooltip"]]
     mark = {"type": "line", "point": {"size": 60, "filled": True}, "color": _BLUE}
-    return _whole(
-        {
-            "data": {"values": measured},
-            "mark": mark,
-            "encoding": encoding,
-            "width": "container",
-            "height": 220,
-        }
-    )
+    size = {"width": "container", "height": 220}
+    return _whole({"data": {"values": measured}, "mark": mark, "encoding": encoding, **size})
 
 
 def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str, Any]]:
-    cuts = numbers.cuts[0]
-    answers, measured, shared = numbers.answers, numbers.answers.measured.tolist(), _shared(numbers)
+    cuts, answers, shared = numbers.cuts[0], numbers.answers, _shared(numbers)
     values, low, high = (each / shared for each in (answers.value, answers.low, answers.high))
     return [
         {
-            "start": start,
-            "stop": stop,
-            "middle": (start + stop) / 2,
-            "zero": 0,
-            "label": drawn(cuts.labels[i]),
-            "node": cuts.nodes[i],
+            "start": start, "stop": stop, "middle": (start + stop) / 2, "zero": 0,
+            "label": drawn(cuts.labels[i]), "node": cuts.nodes[i],
             "chosen": selected is None or any(a < stop and start < b for a, b in selected),
-            "estimate": bound(answers.value[i]),
-            "mean": bound(values[i]),
-            "low": bound(low[i]),
-            "high": bound(high[i]),
-            "guess": not measured[i],
-            "interval": interval_words(answers.low[i], answers.high[i], guess=not measured[i]),
+            "mean": bound(values[i]), "low": bound(low[i]), "high": bound(high[i]),
+            "guess": not answers.measured[i], **_said(numbers, i),
         }
         for i, (start, stop) in enumerate(cuts.spans)
-    ]
+    ]  # fmt: skip
 
 
 def _square_rows(numbers: Table) -> list[dict[str, Any]]:
     across, up = numbers.cuts
-    answers = numbers.answers
-    values, low, high, measured = (
-        each.tolist() for each in (answers.value, answers.low, answers.high, answers.measured)
-    )
-    shared = _shared(numbers).tolist()
-    rows = []
-    for i, first in enumerate(places(across)):
-        for j, second in enumerate(places(up)):
-            k = i * len(up) + j
-            rows.append(
-                {
-                    "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
-                    "label": drawn(across.labels[i]), "other": drawn(up.labels[j]),
-                    "estimate": bound(values[k]), "interval": interval_words(low[k], high[k], guess=not measured[k]),
-                    "mean": bound(values[k] / shared[k]), "half": bound(round((high[k] - low[k]) / 2 / shared[k], 3)),
-                }
-            )  # fmt: skip
-    return rows
-
-
-def _tooltip(title: str) -> list[dict[str, Any]]:
+    answers, shared = numbers.answers, _shared(numbers)
+    values, half = answers.value / shared, np.round((answers.high - answers.low) / 2 / shared, 3)
     return [
-        {"field": "label", "title": title, **_NAME},
-        {"field": "estimate", "format": ",.1f", **_NUMBER},
-        # Words, not two numbers: they say what was not measured.
-        {"field": "interval", **_NAME},
-    ]
+        {
+            "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
+            "label": drawn(across.labels[i]), "other": drawn(up.labels[j]),
+            "mean": bound(values[i * len(up) + j]), "half": bound(half[i * len(up) + j]),
+            **_said(numbers, i * len(up) + j),
+        }
+        for i, first in enumerate(places(across))
+        for j, second in enumerate(places(up))
+    ]  # fmt: skip
+
+
+def _said(numbers: Table, place: int) -> dict[str, Any]:
+    """One number as it is told: the sum of a bar's cells, and its interval in words."""
+    value, low, high = (
+        each[place] for each in (numbers.answers.value, numbers.answers.low, numbers.answers.high)
+    )
+    guess = not numbers.answers.measured[place]
+    return {"estimate": bound(value), "interval": interval_words(low, high, guess=guess)}
 
 
 def named(attribute: Attribute) -> bool:
