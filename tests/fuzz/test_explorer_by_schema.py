@@ -70,7 +70,7 @@ SCHEMA = {
             }
         },
         "/report": {"get": {"parameters": asked(release=NUMBER), "responses": answers("text/html", "400")}},
-        "/plan": {"get": {"responses": answers("text/html")}, "post": plan("text/html")},
+        "/plan": {"get": {"responses": answers("text/html")}},
         "/api/plan": {"post": plan("application/json")},
         "/static/{name}": {
             "get": {

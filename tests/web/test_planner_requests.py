@@ -87,16 +87,6 @@ def test_a_huge_body_is_refused(get):
     assert get("/api/plan", "POST", content=b"schema=" + b"x" * 70_000).status_code == 413
 
 
-def test_without_a_script_the_form_is_answered_whole(client, monkeypatch):
-    monkeypatch.setattr(planner, "MECHANISMS", ("laplace", "tree"))
-    ask = client(create_app({}))
-    text = ask("/plan", "POST", data={"epsilon": "1"}).text
-    assert "±1.4" in text
-    assert "tree" in text
-    assert "(1, 1e-09)" in text
-    assert "limit" in text
-
-
 def test_many_slow_forecasts_keep_no_other_page_waiting(monkeypatch):
     waited_for = threading.Event()
 

@@ -122,27 +122,17 @@ def _conditions(attribute: Attribute, spans: Sequence[Span]) -> list[str]:
         # Two conditions that no cell meets together: an empty selection is a question too.
         one = _literal(_value(attribute, 0))
         return [f"= {one}", f"!= {one}"]
-    if not isinstance(attribute, Nominal) and len(spans) == 1:
-        start, stop = spans[0]
-        if isinstance(attribute.scale, Bins) and stop <= attribute.scale.size:
-            below = "<" if stop < attribute.scale.size else "<="
-            return [f">= {attribute.scale.edges[start]!r}", f"{below} {attribute.scale.edges[stop]!r}"]
-        return [_between(attribute, spans[0])]
+    # The cell outside the bounds is in no range.
+    if not isinstance(attribute, Nominal) and len(spans) == 1 and spans[0][1] <= attribute.scale.size:
+        low, high = map(_literal, bounds(attribute, spans[0]))
+        if isinstance(attribute.scale, Bins):
+            return [f">= {low}", f"{'<' if spans[0][1] < attribute.scale.size else '<='} {high}"]
+        return [f"= {low}" if low == high else f"between {low} and {high}"]
     values = [_literal(value) for value in _values(attribute, spans)]
-    if len(spans) == 1 and len(values) > 2:
+    if isinstance(attribute, Nominal) and len(spans) == 1 and len(values) > 2:
         first, last = (_literal(_value(attribute, cell)) for cell in (spans[0][0], spans[0][1] - 1))
         return [f"between {first} and {last}"]
     return [f"= {values[0]}"] if len(values) == 1 else [f"in ({', '.join(values)})"]
-
-
-def _between(attribute: Attribute, span: Span) -> str:
-    start, stop = span
-    if attribute.other_cell is not None and stop == attribute.size:
-        # The cell outside the bounds is in no range; leave out everything below instead.
-        below = [_literal(_value(attribute, cell)) for cell in range(start, stop)]
-        return f"= {below[0]}" if len(below) == 1 else f"in ({', '.join(below)})"
-    low, high = bounds(attribute, span)
-    return f"= {_literal(low)}" if low == high else f"between {_literal(low)} and {_literal(high)}"
 
 
 def bounds(attribute: Attribute, span: Span) -> tuple[Any, Any]:
@@ -202,13 +192,14 @@ def _python(attribute: Attribute, spans: Sequence[Span]) -> Any:
     if isinstance(attribute, Nominal):
         values = _values(attribute, spans)
         return values[0] if len(values) == 1 else values
-    ranges: list[Any] = [
-        [_value(attribute, cell) for cell in range(*span)]
-        if attribute.other_cell is not None and span[1] == attribute.size
-        else attribute.scale.joined(*span)
-        if isinstance(attribute.scale, Bins)
-        else bounds(attribute, span)
-        for span in spans
-    ]
-    flat = [item for each in ranges for item in (each if isinstance(each, list) else [each])]
-    return flat[0] if len(flat) == 1 else flat
+    found: list[Any] = []
+    for span in spans:
+        if span[1] > attribute.scale.size:
+            found += [_value(attribute, cell) for cell in range(*span)]
+        else:
+            found.append(
+                attribute.scale.joined(*span)
+                if isinstance(attribute.scale, Bins)
+                else bounds(attribute, span)
+            )
+    return found[0] if len(found) == 1 else found

@@ -61,8 +61,6 @@ def create_app(
         True
     """
     titles, listed = list(releases), list(releases.values())
-    # The interactive documentation would be fetched from elsewhere.
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     # One at a time: forecasts take seconds each, and all other pages would wait for a thread.
     forecasting = asyncio.Semaphore()
 
@@ -73,6 +71,15 @@ def create_app(
         links += [("/plan", "Plan")]
         text = pages().get_template(name).render(links=links, titles=titles, version=__version__, **facts)
         return HTMLResponse(text, status_code=status)
+
+    def complain(request: Request, status: int, message: str) -> Response:
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"error": message}, status_code=status)
+        if request.url.path.startswith(("/static/", "/download")):
+            return PlainTextResponse(message, status_code=status)
+        return page("error.html", status, message=message)
+
+    app = bare(complain)
 
     def chosen_release(
         asked: Mapping[str, str], key: str = "release", default: int = 0
@@ -88,26 +95,6 @@ def create_app(
             if sum(key == other for other, _ in pairs) > 1:
                 raise QueryError(f"the parameter {key[:40]!r} is given twice")
         return dict(pairs)
-
-    @app.exception_handler(DphistError)
-    async def refuse(request: Request, error: DphistError) -> Response:
-        return _complain(request, 400, str(error))
-
-    @app.exception_handler(HTTPException)
-    async def missing(request: Request, error: HTTPException) -> Response:
-        words = {404: "there is no such page here", 405: "this page is only for reading"}
-        return _complain(request, error.status_code, words.get(error.status_code, str(error.detail)))
-
-    @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> Response:
-        return _complain(request, 500, "something went wrong here; the terminal that runs dphist says what")
-
-    def _complain(request: Request, status: int, message: str) -> Response:
-        if request.url.path.startswith("/api/"):
-            return JSONResponse({"error": message}, status_code=status)
-        if request.url.path.startswith(("/static/", "/download")):
-            return PlainTextResponse(message, status_code=status)
-        return page("error.html", status, message=message)
 
     @app.get("/")
     def explore(request: Request) -> Response:
@@ -169,24 +156,11 @@ def create_app(
     def plan_page() -> Response:
         return page("plan.html", **planner.start(begin))
 
-    @app.post("/plan")
-    async def plan_form(request: Request) -> Response:
-        form = await form_of(request)
-        async with forecasting:
-            return page("plan.html", **await run_in_threadpool(planner.answer, form))
-
     @app.post("/api/plan")
     async def plan_one(request: Request) -> Response:
         form = await form_of(request)
         async with forecasting:
             return JSONResponse(await run_in_threadpool(planner.forecast, form))
-
-    @app.get("/static/{name}")
-    def static(name: str) -> Response:
-        if name not in _STATIC:
-            raise HTTPException(404)
-        kind, text = _STATIC[name]
-        return Response(text(), media_type=f"{kind}; charset=utf-8")
 
     return Guard(app, door or Door())
 
@@ -204,12 +178,33 @@ async def form_of(request: Request) -> dict[str, str]:
         raise HTTPException(400, "the form cannot be read") from None
 
 
-def static_text(name: str) -> tuple[str, str] | None:
-    """A style or a script by its name, with its kind; None where there is none."""
-    if name not in _STATIC:
-        return None
-    kind, text = _STATIC[name]
-    return kind, text()
+def bare(complain: Callable[[Request, int, str], Response]) -> FastAPI:
+    """An application with nothing on it but styles and scripts; what it refuses is said by ``complain``."""
+    # The interactive documentation would be fetched from elsewhere.
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        if name not in _STATIC:
+            raise HTTPException(404)
+        kind, text = _STATIC[name]
+        return Response(text(), media_type=f"{kind}; charset=utf-8")
+
+    @app.exception_handler(DphistError)
+    async def refuse(request: Request, error: DphistError) -> Response:
+        return complain(request, 400, str(error))
+
+    @app.exception_handler(HTTPException)
+    async def missing(request: Request, error: HTTPException) -> Response:
+        words = {404: "there is no such page here", 405: "this page is only for reading"}
+        return complain(request, error.status_code, words.get(error.status_code, str(error.detail)))
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        # Nothing more is said here, as it may quote a record.
+        return complain(request, 500, "something went wrong here; the terminal that runs dphist says what")
+
+    return app
 
 
 def _read(name: str) -> str:

@@ -57,17 +57,7 @@ def start(begin: Mapping[str, str] | None = None) -> dict[str, Any]:
         "form": {**_DEFAULTS, **(begin or {})},
         "mechanisms": MECHANISMS,
         "workloads": WORKLOADS,
-        "rows": None,
-        "cells": None,
     }
-
-
-def answer(form: Mapping[str, str]) -> dict[str, Any]:
-    """Forecast every mechanism, for browsers that run no script."""
-    given = {**_DEFAULTS, "replace": "", **form}
-    rows = [forecast({**given, "mechanism": name}) for name in MECHANISMS]
-    rows.sort(key=lambda row: (row["errors"].get("ranges") is None, row["errors"].get("ranges") or 0.0))
-    return {**start(), "form": given, "rows": rows, "cells": rows[0]["cells"]}
 
 
 def forecast(form: Mapping[str, str]) -> dict[str, Any]:

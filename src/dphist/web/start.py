@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -30,7 +30,7 @@ from dphist.release import Release
 from dphist.release.atomic import atomic
 from dphist.report import report_page
 from dphist.version import __version__
-from dphist.web.app import form_of, pages, static_text
+from dphist.web.app import bare, form_of, pages
 from dphist.web.guard import REPORT_POLICY, Door, Guard
 from dphist.web.serve import listen, make_door, run
 
@@ -46,7 +46,7 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
     # A token is no noise: it guards a door, not a count, so it comes straight from the system.
     key = os.urandom(16).hex()
     opened = threading.Event()
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app = bare(lambda _, status, message: PlainTextResponse(message, status_code=status))
     made: list[Release] = []
     wrote: list[str] = []
     # The curve of expected error simulates releases: it is drawn once for what was answered, not at every step.
@@ -135,25 +135,6 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
             report_page, made[0], title=Path(source).stem, file=f"{Path(source).stem}.release.parquet"
         )
         return HTMLResponse(text, headers={"content-security-policy": REPORT_POLICY})
-
-    @app.get("/static/{name}")
-    def static(name: str) -> Response:
-        found = static_text(name)
-        if found is None:
-            raise HTTPException(404)
-        kind, text = found
-        return Response(text, media_type=f"{kind}; charset=utf-8")
-
-    @app.exception_handler(HTTPException)
-    async def missing(request: Request, error: HTTPException) -> Response:
-        said = "there is no such page here" if error.status_code == 404 else str(error.detail)
-        return PlainTextResponse(said, status_code=error.status_code)
-
-    @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> Response:
-        return PlainTextResponse(
-            "something went wrong here; nothing more is said, as it may quote a record", 500
-        )
 
     return Guard(app, replace(door, token=None))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -178,25 +179,20 @@ class View:
 
     def to_csv(self) -> str:
         """Give the selected cells of what is drawn, one row each, as CSV; bounds are empty where none are known."""
-        domain = self.release.domain
         cuts = []
-        for name in (self.show, *([self.by] if self.by else [])):
-            attribute = domain.attribute(name)
-            cells = sum(stop - start for start, stop in self.chosen.get(name, [(0, attribute.size)]))
-            if cells > _LARGEST_DOWNLOAD:
-                raise QueryError(_too_much())
-            spans = tuple(
-                (cell, cell + 1)
-                for start, stop in self.chosen.get(name, [(0, attribute.size)])
-                for cell in range(start, stop)
+        drawn = [self.release.domain.attribute(name) for name in (self.show, self.by) if name]
+        chosen = [self.chosen.get(each.name, [(0, each.size)]) for each in drawn]
+        if math.prod(sum(stop - start for start, stop in spans) for spans in chosen) > _LARGEST_DOWNLOAD:
+            raise QueryError(
+                f"this would be more than {_LARGEST_DOWNLOAD:,} rows; choose a range first, "
+                "or read the release file itself, which has them all"
             )
-            labels = tuple(attribute.labels[start] for start, _ in spans)
-            cuts.append(Cuts(attribute, spans, labels, (None,) * len(spans)))
-        total = 1
-        for each in cuts:
-            total *= len(each)
-        if total > _LARGEST_DOWNLOAD:
-            raise QueryError(_too_much())
+        for attribute, wanted in zip(drawn, chosen, strict=True):
+            cells = [cell for span in wanted for cell in range(*span)]
+            labels = tuple(attribute.labels[cell] for cell in cells)
+            cuts.append(
+                Cuts(attribute, tuple((cell, cell + 1) for cell in cells), labels, (None,) * len(cells))
+            )
         numbers = tabulate(
             self.release, cuts, self.chosen, confidence=self.confidence, guaranteed=self.guaranteed
         )
@@ -378,10 +374,3 @@ def _rows(numbers: Table, show: Attribute) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     return rows
-
-
-def _too_much() -> str:
-    return (
-        f"this would be more than {_LARGEST_DOWNLOAD:,} rows; choose a range first, "
-        "or read the release file itself, which has them all"
-    )
