@@ -36,9 +36,11 @@ def test_currencies_stand_side_by_side_with_their_limits(get):
     pure, bought, rho = said["currencies"]
     assert pure["error"] is None
     assert rho["error"] == pytest.approx(20**0.5)
-    assert rho["limit"] == pytest.approx(1.0)
-    # Pure ε keeps that promise too, with less noise here.
-    assert bought["limit"] == pytest.approx(pure["limit"])
+    # A question of one's own follows no rule, and has no limit; ranges do.
+    assert {each["limit"] for each in (pure, bought, rho)} == {None}
+    pure, bought, rho = get("/api/plan", "POST", data=form | {"question": ""}).json()["currencies"]
+    # Pure ε keeps the promise of (ε, δ), too.
+    assert 0 < rho["limit"] < bought["limit"] == pytest.approx(pure["limit"])
     assert said["limits"]["cells"] == pytest.approx(2**0.5)
     assert get("/api/plan", "POST", data=form | {"delta": "2"}).status_code == 400
 
