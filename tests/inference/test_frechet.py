@@ -8,9 +8,8 @@ import pytest
 
 from dphist import Domain, Histogram, Nominal, Workload
 from dphist.inference.estimate import Interval
-from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.frechet import Bounding, cover
-from dphist.inference.tables.residuals import Measured, TableResiduals, subsets
+from dphist.inference.tables.residuals import subsets
 from dphist.mechanisms import Marginals
 from dphist.testing import run
 
@@ -130,25 +129,6 @@ def test_many_tables_are_not_all_looked_at() -> None:
     assert len(chosen.looked) < 100
     assert set().union(*chosen.pieces) == set(every)
     assert cover(every, [(0, 1), (2,)]).chains == ()
-
-
-def test_a_table_and_its_cells_have_the_same_bounds() -> None:
-    rng = np.random.default_rng(3)
-    noisy = [
-        Measured(axes, rng.integers(0, 90, [SHAPE[a] for a in axes]).astype(float), 8.0, 2.0)
-        for axes in ((0, 1), (2,))
-    ]
-    errors = ResidualNoise(TableResiduals(SHAPE, noisy))
-    domain = Domain([Nominal(name, list("abcd")[:size]) for name, size in zip("xyz", SHAPE, strict=True)])
-    published = rng.integers(0, 9, SHAPE).astype(float)
-    table = errors.table_interval((0, 1, 2), published, 0.9)
-    cells = errors.interval(Workload.cells(domain), published.reshape(-1), 0.9)
-    assert table.guessed is not None
-    assert cells.guessed is not None
-    assert table.guessed.all()
-    assert cells.guessed.all()
-    assert np.allclose(table.low.reshape(-1), cells.low)
-    assert np.allclose(table.high.reshape(-1), cells.high)
 
 
 @pytest.mark.parametrize("copies", [True, False])

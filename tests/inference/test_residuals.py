@@ -16,8 +16,11 @@ from dphist.inference.intervals import Spread, half_widths, normal_quantile
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.residuals import Measured, TableResiduals, bounded_kinds
 from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, wanted_tables
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 
 SHAPE = (2, 3, 2)
+PLANE = Domain([Ordinal("x", range(3)), Ordinal("y", range(3))])
 Array = np.ndarray[Any, Any]
 
 
@@ -200,8 +203,9 @@ def test_intervals_of_one_small_table_hold_as_often_as_they_say(budget: str, con
     known = TableResiduals((3, 3), [Measured((0, 1), np.zeros((3, 3)), 2.0 * scale**2, scale)])
     chance = math.exp(-1.0 / scale)
     for axes, cells in (((0, 1), 1), ((0,), 3), ((1,), 3)):
-        stand = np.full([3] * len(axes), 50.0)
-        interval = ResidualNoise(known).table_interval(axes, np.zeros_like(stand), confidence)
+        cell = np.array([[1 if axis in axes else 3 for axis in range(2)]])
+        asked = Workload(PLANE, np.zeros_like(cell), cell)
+        interval = ResidualNoise(known).interval(asked, np.zeros(1), confidence)
         width = math.floor(float(interval.high.max()) + 1e-9)
         # The law of a sum of so many draws, by convolution.
         one = (1 - chance) / (1 + chance) * chance ** np.abs(np.arange(-80, 81))

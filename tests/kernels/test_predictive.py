@@ -225,28 +225,6 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("shape", [(60, 37, 31), (263, 260), (70_000,)])
-def test_long_runs_of_cells_are_single_cells(shape):
-    rng = np.random.default_rng(6)
-    counts = rng.poisson(np.where(rng.random(shape) < 0.01, 40.0, 0.05))
-    domain = dphist.Domain([dphist.Ordinal(f"a{i}", range(n)) for i, n in enumerate(shape)])
-    release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/5", mechanism="adaptivetree")
-    errors: Any = release._estimate.errors
-    law = errors.settled.law
-    begin, end = 1234, 1234 + (1 << 16)
-    low = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)
-    assert law.ask_run(0, 100) is None
-    found, wanted = law.ask_run(begin, end), law.ask(low, low + 1)
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert (found.inner > 0.0).any()
-    published = release.cells.numbers[begin:end]
-    run = errors.run_of_cells(begin, end, published, 0.9)
-    asked = errors.interval(dphist.Workload(domain, low, low + 1), published, 0.9)
-    np.testing.assert_array_equal(run.low, asked.low)
-    np.testing.assert_array_equal(run.high, asked.high)
-
-
 def test_a_law_is_what_was_inferred_to_eleven_bits():
     """Numbers of splits are rounded for the file; what follows of them is what was inferred."""
     rng = np.random.default_rng(8)

@@ -13,7 +13,7 @@ from dphist.inference.estimate import CALIBRATED, How, Interval, Words, each_of,
 from dphist.inference.intervals import joint_deviations, normal_quantile
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.binarytree import BinaryTree
-from dphist.inference.predictive.law import Law, Moments
+from dphist.inference.predictive.law import Law
 from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
@@ -322,20 +322,8 @@ class PredictiveErrors:
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
     ) -> FloatArray:
         """Expected squared errors of published answers; question j has the boxes ``starts[j]`` to ``starts[j + 1]``."""
-        return self._squared(self._law.ask(low, high, starts), asked_cells(low, high, starts), published)
-
-    def run_of_cells(self, begin: int, end: int, published: FloatArray, confidence: float) -> Interval | None:
-        """As `interval` of single cells, for a long run of them in C order; None where each must be asked about."""
-        said = self._law.ask_run(begin, end)
-        if said is None:
-            return None
-        one = np.ones(1)
-        deviation = np.sqrt(self._squared(said, one, published))
-        return self.whole(published, deviation, np.broadcast_to(one, published.shape), confidence)
-
-    def _squared(self, said: Moments, cells: FloatArray, published: FloatArray) -> FloatArray:
-        """Expected squared errors, by what the law says of questions about ``cells`` cells."""
-        mean, known, inner, plain, noise = said
+        mean, known, inner, plain, noise = self._law.ask(low, high, starts)
+        cells = asked_cells(low, high, starts)
         uncertain = self._law.caution_of(cells) * (self._law.hedged(known, noise, cells) + inner)
         return self._law.overlap * np.minimum(
             uncertain + (mean - published) ** 2,

@@ -149,7 +149,7 @@ class Law:
         """Ask both laws about boxes; question j has the boxes ``starts[j]`` up to ``starts[j + 1]``, or box j."""
         low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
         if starts is None and bool((high - low == 1).all()):
-            return self._of_cells(low, self._leaves(low))
+            return self._of_cells(low)
         (mean, slope, rest), tops = self._stacked
         means, variances, inner = ask_boxes(
             *(self.binary.left, self.binary.low, self.binary.high),
@@ -159,16 +159,6 @@ class Law:
             *(low, high, np.arange(len(low) + 1) if starts is None else starts),
         )
         return Moments(means[:, 0], variances[:, 0], inner, means[:, 1], variances[:, 1])
-
-    def ask_run(self, begin: int, end: int) -> Moments | None:
-        """Ask about a long run of cells in C order: from ``begin`` to one before ``end``; None if it is too short."""
-        shape = self.binary.shape
-        if end - begin < _PAINTED_FROM or math.prod(shape) > _LARGEST_PAINTED:
-            return None
-        at = self.painted[begin:end]
-        if int(at.min()) < 0:
-            return None
-        return self._of_cells(np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1), at)
 
     def hedged(self, known: FloatArray, noise: FloatArray, cells: FloatArray) -> FloatArray:
         """The law's variances, with a part of what it claims to know beyond plain least squares taken back."""
@@ -187,9 +177,9 @@ class Law:
         both = [np.stack(pair, axis=1) for pair in zip(self.posterior[:3], self.plain[:3], strict=True)]
         return both, np.array([self.posterior.variance[0], self.plain.variance[0]])
 
-    def _of_cells(self, places: IntArray, at: NDArray[np.integer]) -> Moments:
-        """Single cells, given the leaf of each."""
-        cells = Cells(self.binary.low, self.binary.high, places, at)
+    def _of_cells(self, places: IntArray) -> Moments:
+        """Single cells, by the leaf of each."""
+        cells = Cells(self.binary.low, self.binary.high, places, self._leaves(places))
         mean, known = cells.ask(self.posterior.mean, self._along[0])
         inner = cells.inside(self.posterior.mean, self.posterior.variance, self.uneven)
         return Moments(mean, known, inner, *cells.ask(self.plain.mean, self._along[1]))

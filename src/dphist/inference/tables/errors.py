@@ -24,9 +24,9 @@ from dphist.inference.estimate import (
     reach_of,
     shared_confidence,
 )
-from dphist.inference.intervals import Spread, half_widths
-from dphist.inference.tables.frechet import Bounding, cover
-from dphist.inference.tables.residuals import Axes, TableResiduals, bounded_kinds
+from dphist.inference.intervals import Spread
+from dphist.inference.tables.frechet import Bounding
+from dphist.inference.tables.residuals import TableResiduals, bounded_kinds
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 
@@ -92,37 +92,6 @@ class ResidualNoise(NoiseErrors):
         return or_bounds(
             found, workload, published, lambda rest: self.allowed(rest, share, guaranteed=guaranteed)
         )
-
-    def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        """Around least squares, widened to hold the answer; of a table that was not measured what the others allow."""
-        known = self.residuals
-        if not known.covers(axes):
-            return self._guessed_table(axes, published, confidence)
-        stand = known.table(axes)
-        if any(axis in known.trees for axis in axes):
-            variance, heaviest = known.cell_spread(axes)
-            each = half_widths(Spread(variance.reshape(-1), heaviest.reshape(-1)), confidence)
-            return nearest_whole(around(stand, each.reshape(stand.shape), published), published)
-        # Cells have the same noise.
-        low = np.zeros((1, len(known.shape)), dtype=np.int64)
-        high = np.array([[1 if axis in axes else n for axis, n in enumerate(known.shape)]], dtype=np.int64)
-        width = half_widths(self.box_spread(low, high), confidence)[0]
-        return nearest_whole(around(stand, width, published), published)
-
-    def _guessed_table(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        chosen = cover(axes, self.residuals.inside(axes))
-        if not chosen.pieces:
-            unknown = np.full(published.shape, np.nan)
-            return Interval(unknown, unknown)
-        guessed = np.ones(published.shape, dtype=bool)
-        each, ends = chosen.each(confidence), {}
-        for inside in chosen.looked:
-            found = self.table_interval(inside, self.residuals.table(inside), each)
-            shape = [self.residuals.shape[axis] if axis in inside else 1 for axis in axes]
-            ends[inside] = Interval(found.low.reshape(shape), found.high.reshape(shape))
-        bounds = chosen.bounds(ends)
-        low, high = (np.broadcast_to(side, published.shape) for side in (bounds.low, bounds.high))
-        return holding(Interval(low, high, guessed), published)
 
     def allowed(self, workload: Workload, confidence: float, *, guaranteed: bool = False) -> Interval:
         """What the measured tables allow of every question, whatever is published: an interval, or bounds."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import TooLargeError
-from dphist.inference.estimate import Errors, Estimate, Interval
+from dphist.inference.estimate import Errors, Estimate
 from dphist.inference.tables.residuals import Axes, bounded_kinds
 from dphist.inference.tables.synthesis import RakedModel
 from dphist.model.phrases import mended
@@ -37,14 +37,6 @@ class Model(Protocol):
         ...
 
 
-class TableErrors(Errors, Protocol):
-    """What is known of the errors of any box, and of all cells of a table at once."""
-
-    def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        """Give an interval for every cell of a published table; what was not measured is bounded by what was."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class TableEstimate:
     """Published tables of few attributes, what is known of their errors, and a word on how they came about.
@@ -58,7 +50,7 @@ class TableEstimate:
     """
 
     tables: Mapping[Axes, FloatArray]
-    errors: TableErrors
+    errors: Errors
     note: str = ""
     model: Model | None = None
     made_by: object = None

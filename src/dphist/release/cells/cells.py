@@ -121,12 +121,6 @@ class DenseCells:
         self, release: Holder, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
         errors = release._estimate.errors
-        run_of_cells = getattr(errors, "run_of_cells", None)
-        if run_of_cells is not None:
-            # Many cells of few leaves: what leaves have alike is worked out once.
-            run = run_of_cells(begin, end, self.numbers[begin:end], confidence)
-            if run is not None:
-                return run.low, run.high
         low = np.stack(np.unravel_index(np.arange(begin, end), release.domain.shape), axis=1)
         found = errors.interval(
             Workload(release.domain, low, low + 1),

@@ -203,17 +203,16 @@ class TableCells:
         self, release: Holder, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends for some rows."""
-        low, high = np.empty(end - begin), np.empty(end - begin)
-        errors = self._estimate(release).errors
-        first = int(np.searchsorted(self.starts, begin, side="right")) - 1
-        for number in range(first, len(self.order)):
-            axes, offset = self.order[number], int(self.starts[number])
-            start, stop = max(begin, offset), min(end, int(self.starts[number + 1]))
-            if start >= stop:
-                break
-            found = errors.table_interval(axes, self.tables[axes], confidence)
-            for ends, side in ((low, found.low), (high, found.high)):
-                ends[start - begin : stop - begin] = side.reshape(-1)[start - offset : stop - offset]
+        numbers, shape = self.numbers, np.array(self.domain.shape, dtype=np.int64)
+        parts = []
+        # In blocks: a row has two bounds on every one of perhaps a hundred attributes.
+        for start in range(begin, end, _BLOCK):
+            stop = min(start + _BLOCK, end)
+            places = self.places(np.arange(start, stop)).T.astype(np.int64)
+            rows = Workload(self.domain, np.maximum(places, 0), np.where(places < 0, shape, places + 1))
+            found = self._estimate(release).errors.interval(rows, numbers[start:stop], confidence)
+            parts.append((found.low, found.high))
+        low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
         return low, high
 
     def codes(self, release: Holder, count: int | None = None, seed: int = 0) -> tuple[IntArray, ...]:
