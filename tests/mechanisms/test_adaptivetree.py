@@ -33,13 +33,11 @@ def test_ranges_of_full_lines_are_off_by_what_the_best_tree_is():
     draw = np.random.default_rng(5)
     counts = draw.integers(300, 3_000, 256)
     domain = Domain([Ordinal("x", range(256))])
-    histogram, ranges = Histogram(domain, counts), Workload.parse(domain, "ranges")
+    histogram = Histogram(domain, counts)
     low, high = np.sort(draw.integers(0, 257, (2, 2_000)), axis=0)
     squares = []
     for seed in range(24):
-        off = np.append(
-            0.0, np.cumsum(run(AdaptiveTree(), histogram, 1, seed=seed, workload=ranges).counts - counts)
-        )
+        off = np.append(0.0, np.cumsum(run(AdaptiveTree(), histogram, 1, seed=seed).counts - counts))
         squares.append(np.mean((off[high] - off[low]) ** 2))
     best = mean_variance((256,), *_best(256))
     # A tree of four quarters, 16 blocks each and cells has 1.7 times that variance.

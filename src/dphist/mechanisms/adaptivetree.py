@@ -26,51 +26,34 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class AdaptiveTreeConstants:
-    """What trees on lines and hierarchies stand on.
-
-    The first version's were chosen on ten count vectors of 4,096 cells, later ones on made-up vectors, all
-    for prefixes (bench/results/auto.md). In brackets what ``constants`` measured (bench/results/once.md): by how many
-    percent prefixes of nine made-up vectors get worse with 2/3 and with 3/2 of it.
-    """
-
-    first_level: int = 7
-    """What the first level of a line weighs that is not full: it carries every long range, and less costs prefixes of
-    vectors with 1,000 noise scales of records and more 4 to 11 % (bench/results/auto.md). [−6 ± 4, −4 ± 3]"""
-    other_levels: int = 6
-    """What every other level weighs. [−6 ± 3, −6 ± 5]"""
-    stop: float = 0.5
-    """Scales the total below which a block is not split: in noise scales times the root of the number of such blocks.
-    [not measured]"""
-    slack: float = 0.75
-    """How far above its mean a family's χ² must lie to be split, in deviations. [not measured]"""
-    could_hide: float = 120.0
-    """A family above 120 noise scales is split even if its totals look even. [−1 ± 1, −1 ± 1]"""
-    first_slack: float = 4.0
-    """How many times ``slack`` the first family gets, where a split that was not needed costs most. [0, 0]"""
-    pool_slack: float = 1.0
-    """Finished siblings are pooled if their χ² is at most 1 deviation above its mean. [0 ± 1, 0 ± 1]"""
-    shrink: float = 3.0
-    """James and Stein take p − 2 for p normal means; b children given their sum are b − 1. [0 ± 1, 0 ± 1]"""
-    empty: float = 2.0
-    """Of a full line under ρ blocks below 2 noise scales are not split, and no others: two halves that look even
-    say nothing of what they hold. On drawn lines 900 to 939 with 6 to 1,000 deviations a cell ranges so have 0.78 of
-    the error of quarters, sixteenths and cells, 0.82 if all are split. [not measured]"""
-    totals: float = 0.4
-    """Of averaged counts, the part that handed-down totals have where there is much to tell; the law has the rest."""
-    little: float = 100.0
-    """At a total of 100 deviations they have half of that, and at next to nothing none: on 80 lines drawn by number
-    (``dphist_bench.data.drawn``, 4 draws) the law's mean alone has 0.86 to 0.90 of their error on prefixes below 300
-    noise scales of records, 0.98 above 3,000, where it was up to 1.5 times as far off on single lines; half of each has
-    0.92 to 0.98, and 1.14 at worst. [not measured]"""
-
-    boxes: float = 0.7
-    """What of the law's part is left in several dimensions, times (1 − r)² where a part r of the splits has all on one
-    side: there lone peaks are, and pruned counts know best."""
-
-
-CONSTANTS = AdaptiveTreeConstants()
+# Chosen on ten count vectors of 4,096 cells and on made-up ones, all for prefixes (bench/results/auto.md).
+# What the first level of a line that is not full weighs, which carries every long range (less costs prefixes of vectors
+# with 1,000 noise scales of records and more 4 to 11 %), and every other one.
+_FIRST_LEVEL, _OTHER_LEVELS = 7, 6
+# The total below which a block is not split: in noise scales times the root of the number of such blocks.
+_STOP = 0.5
+# How far above its mean a family's χ² must lie to be split, in deviations; for the first family, where a split that was
+# not needed costs most, four times that.
+_SLACK, _FIRST_SLACK = 0.75, 4.0
+# A family above 120 noise scales is split even if its totals look even.
+_COULD_HIDE = 120.0
+# Finished siblings are pooled if their χ² is at most 1 deviation above its mean.
+_POOL_SLACK = 1.0
+# James and Stein take p − 2 for p normal means; b children given their sum are b − 1.
+_SHRINK = 3.0
+# Of a full line under ρ blocks below 2 noise scales are not split, and no others: two halves that look even say nothing
+# of what they hold. On drawn lines 900 to 939 with 6 to 1,000 deviations a cell ranges so have 0.78 of the error of
+# quarters, sixteenths and cells, 0.82 if all are split.
+_EMPTY = 2.0
+# The part of averaged counts that handed-down totals have where there is much to tell; the law has the rest. At a total
+# of 100 deviations they have half of that, and at next to nothing none: on 80 lines drawn by number
+# (`dphist_bench.data.drawn`, 4 draws) the law's mean alone has 0.86 to 0.90 of their error on prefixes below 300 noise
+# scales of records, 0.98 above 3,000, where it was up to 1.5 times as far off on single lines; half of each has 0.92 to
+# 0.98, and 1.14 at worst.
+_TOTALS, _LITTLE = 0.4, 100.0
+# What of the law's part is left in several dimensions, times (1 − r)² where a part r of the splits has all on one side:
+# there lone peaks are, and pruned counts know best.
+_BOXES = 0.7
 # Planes and spaces up to this are read by the predictive law as well; beyond, that takes longer than all the rest.
 _LARGEST_AVERAGED = 1 << 18
 # Trees of more nodes are not averaged: asking a release would wait for the law of every split.
@@ -148,7 +131,7 @@ class AdaptiveTree:
 
         Gives what was measured, and the blocks that could have been.
         """
-        data, layout = lay_out(data, CONSTANTS.first_level, CONSTANTS.other_levels)
+        data, layout = lay_out(data, _FIRST_LEVEL, _OTHER_LEVELS)
         keys, shares = layout.blocks, list(layout.shares)
 
         def rule(front: Front) -> list[Front]:
@@ -157,7 +140,7 @@ class AdaptiveTree:
             if level == len(keys) - 1:
                 return []
             if layout.halved:
-                return [front.finish(front.records < CONSTANTS.empty * front.scale)]
+                return [front.finish(front.records < _EMPTY * front.scale)]
             done, together = self.finished(front, data.size)
             return [front.finish(done, pool_units(front.family[done], together[done]))]
 
@@ -166,14 +149,14 @@ class AdaptiveTree:
     def finished(self, front: Front, cells: int) -> tuple[BoolArray, BoolArray]:
         """Which blocks are not split, and which of those are measured together with their siblings."""
         totals, family = front.records, front.family
-        split = uneven(front, None, CONSTANTS.slack * (1.0 if front.level else CONSTANTS.first_slack))
+        split = uneven(front, None, _SLACK * (1.0 if front.level else _FIRST_SLACK))
         # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
-        split |= np.bincount(family, totals, minlength=front.above.size) > CONSTANTS.could_hide * front.scale
+        split |= np.bincount(family, totals, minlength=front.above.size) > _COULD_HIDE * front.scale
         blocks_like_these = cells / float(front.sizes.max())
-        little = totals < CONSTANTS.stop * math.sqrt(blocks_like_these) * front.scale
+        little = totals < _STOP * math.sqrt(blocks_like_these) * front.scale
         done: BoolArray = ~split[family] | little
         whole = np.bincount(family, ~done, minlength=front.above.size) == 0
-        together = whole | ~uneven(front, done, CONSTANTS.pool_slack)
+        together = whole | ~uneven(front, done, _POOL_SLACK)
         return done, together[family]
 
 
@@ -199,15 +182,15 @@ def uneven(front: Front, among: BoolArray | None, slack: float) -> BoolArray:
 
 def counts_of(tree: MeasuredTree) -> FloatArray:
     """Best linear unbiased totals, shrunk a little towards an even spread, handed down without going below zero."""
-    return tree.cells(tree.nonnegative(shrink=CONSTANTS.shrink))
+    return tree.cells(tree.nonnegative(shrink=_SHRINK))
 
 
 def averaged(counts: FloatArray, learned: Learned) -> FloatArray:
     """A mean of some counts and of what the law expects of every cell, the more the law's the less there is to tell."""
     seen = learned.law.binary.deviations
-    part = 1.0 - CONSTANTS.totals * (seen / (seen + CONSTANTS.little) if math.isfinite(seen) else 1.0)
+    part = 1.0 - _TOTALS * (seen / (seen + _LITTLE) if math.isfinite(seen) else 1.0)
     if counts.ndim > 1:
-        part *= CONSTANTS.boxes * (1.0 - learned.one_sided) ** 2
+        part *= _BOXES * (1.0 - learned.one_sided) ** 2
     return np.asarray(counts + part * (learned.law.counts - counts), dtype=np.float64)
 
 

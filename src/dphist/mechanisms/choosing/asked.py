@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.tables.residuals import Axes
-from dphist.mechanisms.trees.planning import CONSTANTS, asked_ranges
+from dphist.mechanisms.trees.planning import SAMPLE, asked_ranges
 from dphist.model.domain import Domain
 from dphist.model.workload import Kind, Workload
 
@@ -39,7 +39,7 @@ class Asked:
     @property
     def some(self) -> tuple[IntArray, IntArray]:
         """Where some of the boxes begin and end: enough of them to plan by."""
-        step = max(1, len(self.low) // CONSTANTS.sample)
+        step = max(1, len(self.low) // SAMPLE)
         return self.low[::step], self.high[::step]
 
 

@@ -27,7 +27,7 @@ from dphist.inference.tables.residuals import Axes, subsets
 from dphist.kernels.trees.shares import best_shares
 from dphist.mechanisms.choosing.asked import Asked
 from dphist.mechanisms.choosing.sharing import Sharing, mixed
-from dphist.mechanisms.trees.planning import CONSTANTS
+from dphist.mechanisms.trees.planning import CHANCES, DENSITIES, FIRST_GUESS, SMOOTHER
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
 from dphist.model.law import NoiseLaw
 
@@ -47,7 +47,7 @@ _GRID, _LEAST = 1000, 4
 # 0.3 they have a third, and boxes are off by 1.06.
 _CUBE = 0.15
 # How uneven a residual is taken to be, as a part of its mean.
-_UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
+_UNEVEN = SMOOTHER * FIRST_GUESS
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +124,11 @@ class Forecaster:
 
     @cached_property
     def _chances(self) -> FloatArray:
-        return np.zeros(0) if self.records is None else np.array(CONSTANTS.chances)
+        return np.zeros(0) if self.records is None else np.array(CHANCES)
 
     def _held(self, cells: float) -> FloatArray:
         """Possible squares of what one of ``cells`` cells departs from what smaller tables say of it."""
-        mean = np.array(CONSTANTS.densities) * (self.records or 0.0) / cells
+        mean = np.array(DENSITIES) * (self.records or 0.0) / cells
         return np.asarray((_UNEVEN * mean) ** 2 + mean, dtype=np.float64)
 
     # ---- tables of few attributes ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.mechanisms.trees.planning import CONSTANTS
+from dphist.mechanisms.trees.planning import WASTE
 
 FloatArray = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ def mixed(precision: FloatArray, held: FloatArray, chances: FloatArray) -> tuple
     The better mix of a measurement and of nothing has error h / (1 + h·precision), where h is what is there; a part of
     the noise stays wherever the same mix serves all of them.
     """
-    parts = np.append((1.0 - CONSTANTS.waste) * chances, CONSTANTS.waste)[:, None]
+    parts = np.append((1.0 - WASTE) * chances, WASTE)[:, None]
     one = np.vstack([held, chances @ held])
     mix = one / (1.0 + one * precision[..., None, :])
     return (parts * mix).sum(axis=-2), (parts * mix**2).sum(axis=-2)

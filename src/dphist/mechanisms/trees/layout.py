@@ -27,12 +27,11 @@ IntArray = NDArray[np.int64]
 # 0.81 with 1,000 noise scales of records (bench/results/worth.md).
 _SHORT, _SHORT_SIDES = 7, (32, 8, 1)
 # How many noise scales a full cell holds, which part of a line must be full, what it may cost to ask, and how large the
-# noise of the answer may be. On made-up lines of 64 to 4,096 cells (21 shapes, 4 to 6 draws) levels of least noise have
-# 0.92 to 1.02 of the error on announced ranges with 10 noise scales a cell, where gentle lines lose by up to 1.4, and
-# 0.83 to 0.97 with 40; if nothing was announced 0.86 to 1.07 from 3 on, and 0.62 to 0.85 on cells. Where a few cells
-# have nearly all records they have up to 2.2 on prefixes, however large the total is; but not under ρ, where levels are
-# cheap enough to find those cells.
-_FULL, _FULL_FOR_SUMS = 4, 32
+# noise of the answer may be. On the judge's tuning lines levels of least noise where most cells are full have 0.96 of
+# the error over all questions where nothing was announced, 0.92 under ρ. Where sums are announced under ε nobody
+# asks: there they have 1.02, and 1.07 and 1.17 on prefixes (bench/results/tried.md). Where few cells have nearly all records
+# prefixes have up to 2.2, however large the total is; not under ρ, where levels are cheap enough to find those cells.
+_FULL = 4
 _MOST, _MOST_GAUSSIAN = 0.6, 0.1
 _PRICES = tuple(Fraction(1, part) for part in (256, 128, 64, 32))
 _DOUBT = 0.15
@@ -104,7 +103,8 @@ def lay_out(data: PrivateCounts, first: int, other: int) -> tuple[PrivateCounts,
         blocks = tuple(group_labels(attribute.hierarchy, level) for level in levels)
     else:
         blocks = tuple(place // side for side in line_levels(data.size))
-        if len(blocks) > 1 and ordered_line(data):
+        announced = data.workload is not None and not data.workload.parts
+        if len(blocks) > 1 and ordered_line(data) and (data.law().gaussian or not announced):
             data, full = _mostly_full(data)
             if full:
                 told = data.workload is not None and data.workload.kind == "prefixes"
@@ -120,12 +120,10 @@ def lay_out(data: PrivateCounts, first: int, other: int) -> tuple[PrivateCounts,
 def _mostly_full(data: PrivateCounts) -> tuple[PrivateCounts, bool]:
     """Ask whether most cells of a line are full; gives what is left of the right, and the answer.
 
-    Σ min(x, h) over all cells, h being what a full cell holds, is h times their number if all are full. Announced sums
-    of gentle lines are read off smooth curves, for which large blocks tell more than cells do: these must be fuller.
+    Σ min(x, h) over all cells, h being what a full cell holds, is h times their number if all are full.
     """
     law = data.law()
-    announced = data.workload is not None and not data.workload.parts and not law.gaussian
-    height = math.ceil((_FULL_FOR_SUMS if announced else _FULL) * law.scale)
+    height = math.ceil(_FULL * law.scale)
     whole = float(height) * data.size
     for share in _PRICES:
         if height < _TALLEST and float(law.of_share(share).deviation) <= _DOUBT * whole:

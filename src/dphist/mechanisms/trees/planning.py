@@ -26,61 +26,38 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class PlannedConstants:
-    """What planned trees of boxes stand on.
-
-    All were chosen on seventeen made-up planes and cubes. In brackets what ``constants`` measured
-    (bench/results/once.md): by how many percent rectangles on nine planes get worse with 2/3 and
-    with 3/2 of the constant, ± a standard error.
-    """
-
-    total: Fraction = Fraction(1, 30)
-    """Spent on the total of everything, which decides how the rest is spent. [+7 ± 4, −2 ± 2]"""
-    hope: float = 1.0
-    """A first total is planned for as if it were at least 1 deviation of its noise. [0, 0]"""
-    alike: float = 2.0
-    """Totals are planned together by their logarithm to the base 2, rounded to multiples of this. [−1 ± 2, −2 ± 2]"""
-    nothing: float = 4.0
-    """A box below 4 noise scales of what it has left is not split. [0 ± 2, −2 ± 2]"""
-    nothing_at_all: float = 0.25
-    """The same for the first box, which may well be. [0, 0]"""
-    out_of_noise: float = 3.5
-    """Nor is a box split below 3.5 deviations of its own noise: those that are split were picked for being high,
-    and the total of many empty ones would come out too high. [+1 ± 2, −2 ± 2]"""
-    least_cut: float = 0.7
-    """What lies within 0.7 deviations of nothing is nothing, if it has siblings that do not. [−1 ± 1, +2 ± 1]"""
-    mostly_empty: float = 3.0
-    """From this threshold on, in deviations, what lies within it is called empty. [+1 ± 1, −1 ± 1]"""
-    sample: int = 1000
-    """Ranges looked at to tell how large they are. [+2 ± 4, 0 ± 1]"""
-    all_sizes: float = 0.5
-    """How much ranges of all sizes count beside those announced: coarse boxes also show where to look. [0, 0]"""
-    densities: tuple[float, ...] = (0.2, 2.0, 20.0)
-    """Densities to reckon with below a box, beside its own: records are never spread evenly. [+6 ± 4, +3 ± 6]"""
-    chances: tuple[float, ...] = (0.85, 0.12, 0.03)
-    """How much of a box has them. [−1 ± 1, +1 ± 4]"""
-    first_guess: float = 0.7
-    """How uneven siblings are taken to be before any were seen. [+6 ± 4, −1 ± 5]"""
-    believed: tuple[float, float] = (0.15, 3.0)
-    """The least and the most unevenness that is believed afterwards. [−1 ± 1, 0 ± 1]"""
-    smoother: float = 0.5
-    """How uneven finer levels are, as a part of the level just seen. [0 ± 1, +2 ± 1]"""
-    waste: float = 0.3
-    """The part of the noise in contrasts that are not there which pruning and projecting leave. [+1 ± 4, −1 ± 1]"""
-    least: float = 0.04
-    """A level is worth a question from this part of what is left on. [0, 0]"""
-    most: Fraction = Fraction(12, 16)
-    """All levels but the cells leave something for a next one. [0 ± 5, +20 ± 16]"""
-    few: float = 100.0
-    """At a total of 100 deviations pruned counts and counts that were not pruned have equal parts. On 70 planes
-    drawn by number (``dphist_bench.data.drawn``, three releases each) errors are 0.94 to 0.96 of the pruned ones' by
-    kind of question (mean over planes), 1.10 at worst; with 15 they are 0.95 to 0.96, 1.05 at worst."""
-    grain: int = 32
-    """Shares are rounded to this, so that the last bits of a float never decide what is asked. [−1 ± 2, 0 ± 1]"""
-
-
-CONSTANTS = PlannedConstants()
+# Chosen on made-up planes and cubes; with 2/3 and 3/2 of one, rectangles on nine planes are off by 0 to 7 % more.
+# The share of the total of everything, which decides how the rest is spent; planned for as if at least 1 deviation.
+_TOTAL, _HOPE = Fraction(1, 30), 1.0
+# Totals are planned together by their logarithm to the base 2, rounded to multiples of this.
+_ALIKE = 2.0
+# A box is not split below 4 noise scales of what it has left (the first one, which may well be, below a quarter), nor
+# below 3.5 deviations of its own noise: those that are split were picked for being high, and the total of many empty
+# ones would come out too high.
+_NOTHING, _NOTHING_AT_ALL, _OUT_OF_NOISE = 4.0, 0.25, 3.5
+# What lies within 0.7 deviations of nothing is nothing, if it has siblings that do not; from a threshold of 3 on what
+# lies within it is called empty.
+_LEAST_CUT, _MOSTLY_EMPTY = 0.7, 3.0
+SAMPLE = 1000
+"""Ranges looked at to tell how large they are."""
+# How much ranges of all sizes count beside those announced: coarse boxes also show where to look.
+_ALL_SIZES = 0.5
+DENSITIES, CHANCES = (0.2, 2.0, 20.0), (0.85, 0.12, 0.03)
+"""Densities to reckon with below a box, beside its own, and how much of it has them: records never lie evenly."""
+FIRST_GUESS, SMOOTHER = 0.7, 0.5
+"""How uneven siblings are taken to be before any were seen, and finer levels, as a part of the level just seen."""
+# The least and the most unevenness that is believed once siblings were seen.
+_BELIEVED = (0.15, 3.0)
+WASTE = 0.3
+"""The part of the noise in contrasts that are not there which pruning and projecting leave."""
+# A level is worth a question from this part of what is left on; all but the cells leave something for a next one.
+_LEAST, _MOST = 0.04, Fraction(12, 16)
+# At a total of 100 deviations pruned counts and counts that were not pruned have equal parts. On 70 planes drawn by
+# number (`dphist_bench.data.drawn`, three releases each) errors are 0.94 to 0.96 of the pruned ones' by kind of
+# question (mean over planes), 1.10 at worst; with 15 they are 0.95 to 0.96, 1.05 at worst.
+_FEW = 100.0
+# Shares are rounded to this, so that the last bits of a float never decide what is asked.
+_GRAIN = 32
 # The variance of what is taken for certain: nothing that is measured comes near it.
 _CERTAIN = 1e-30
 
@@ -88,7 +65,7 @@ _CERTAIN = 1e-30
 def asked_ranges(workload: Workload | None, domain: Domain | None, shape: tuple[int, ...]) -> Workload:
     """Give a sample of the ranges that will be asked, or of all ranges if nobody said."""
     domain = domain or Domain([Ordinal(f"axis {axis}", range(n)) for axis, n in enumerate(shape)])
-    some = Workload.random(domain, CONSTANTS.sample // 2)
+    some = Workload.random(domain, SAMPLE // 2)
     kind = None if workload is None else workload.kind
     if kind == "prefixes":
         return Workload(domain, np.zeros_like(some.low), some.high)
@@ -96,7 +73,7 @@ def asked_ranges(workload: Workload | None, domain: Domain | None, shape: tuple[
         return Workload(domain, some.low, some.low + 1)
     if workload is None or kind == "all_ranges":
         return some
-    step = max(1, math.ceil(len(workload.low) / CONSTANTS.sample))
+    step = max(1, math.ceil(len(workload.low) / SAMPLE))
     low, high = workload.low[::step], workload.high[::step]
     filled = (high > low).all(axis=1)
     return Workload(domain, low[filled], high[filled]) if filled.any() else some
@@ -132,7 +109,7 @@ class Planner:
         """Look at the ranges that will be asked; ranges of all sizes count a little, as they show where to look."""
         sides = halvings(shape)
         weight = np.zeros(len(sides))
-        for goal, part in ((workload, 1.0), (None, CONSTANTS.all_sizes)):
+        for goal, part in ((workload, 1.0), (None, _ALL_SIZES)):
             asked = asked_ranges(goal, domain, shape)
             # Errors are parts of what plain noise on every cell makes: none counts more because its sums are longer.
             gains = level_gains(shape, sides, asked.low, asked.high)
@@ -146,10 +123,10 @@ class Planner:
         last = len(self.sides) - 1
         if level == last or total <= 0.0:
             return None
-        densities = roughness * total / self.cells[level] * np.array(CONSTANTS.densities)
+        densities = roughness * total / self.cells[level] * np.array(DENSITIES)
         law = (
-            *(float(self.law.scale), densities, np.array(CONSTANTS.chances)),
-            *(CONSTANTS.waste, self.law.exponent),
+            *(float(self.law.scale), densities, np.array(CHANCES)),
+            *(WASTE, self.law.exponent),
         )
         budget = float(left)
         stay = np.zeros(last + 1)
@@ -158,14 +135,12 @@ class Planner:
         error, shares = best_shares(self.weight, self.cells, known, budget, level + 1, *law)
         if error >= whole:
             return None
-        worth = np.flatnonzero(shares > CONSTANTS.least * budget)
+        worth = np.flatnonzero(shares > _LEAST * budget)
         target = int(worth[0])
-        share = Fraction(
-            round(float(shares[target] / shares[worth].sum()) * CONSTANTS.grain), CONSTANTS.grain
-        )
+        share = Fraction(round(float(shares[target] / shares[worth].sum()) * _GRAIN), _GRAIN)
         if target < last:
-            share = min(share, CONSTANTS.most)
-        return Step(target, max(share, Fraction(1, CONSTANTS.grain)))
+            share = min(share, _MOST)
+        return Step(target, max(share, Fraction(1, _GRAIN)))
 
 
 def roughness_of(
@@ -188,8 +163,8 @@ def roughness_of(
     departures = max(float(((totals - even) ** 2).sum()) - free * variance, 0.0)
     means = max(float((even**2).sum()) - families * variance, 0.0)
     doubt = math.sqrt((2.0 + kurtosis) * max(free, 1.0)) * variance
-    square = (departures + CONSTANTS.first_guess**2 * doubt) / (means + doubt)
-    return CONSTANTS.smoother * float(np.clip(math.sqrt(square), *CONSTANTS.believed))
+    square = (departures + FIRST_GUESS**2 * doubt) / (means + doubt)
+    return SMOOTHER * float(np.clip(math.sqrt(square), *_BELIEVED))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,12 +182,12 @@ class PlannedBoxes:
         """Do what was decided for some boxes, and decide for the boxes that come of it."""
         sides = self.planner.sides
         if front.level < 0:
-            front = replace(front, level=0).measure(CONSTANTS.total, gradual=True)
+            front = replace(front, level=0).measure(_TOTAL, gradual=True)
             known = np.zeros(len(sides))
             known[0] = 1.0 / front.variance
             # A total lost in its noise may be as large as the noise.
-            hoped = np.maximum(front.records, CONSTANTS.hope * math.sqrt(front.variance))
-            return self._plan(front, known, hoped, CONSTANTS.first_guess)
+            hoped = np.maximum(front.records, _HOPE * math.sqrt(front.variance))
+            return self._plan(front, known, hoped, FIRST_GUESS)
         step, known = front.plan
         if step is None:
             return [front.finish(np.ones(len(front), dtype=bool))]
@@ -231,11 +206,11 @@ class PlannedBoxes:
     def _plan(self, front: Front, known: FloatArray, totals: FloatArray, roughness: float) -> list[Front]:
         """Part boxes by what is best done with them next; each part keeps the whole of what is left."""
         scale = float(self.planner.law.of_share(front.left).scale)
-        least = CONSTANTS.nothing_at_all
+        least = _NOTHING_AT_ALL
         if front.level:
-            least = max(CONSTANTS.nothing, CONSTANTS.out_of_noise / math.sqrt(known[front.level]) / scale)
+            least = max(_NOTHING, _OUT_OF_NOISE / math.sqrt(known[front.level]) / scale)
         bits = np.log2(np.maximum(totals / scale, least))
-        kind = np.where(totals / scale <= least, -100, np.round(bits / CONSTANTS.alike)).astype(np.int64)
+        kind = np.where(totals / scale <= least, -100, np.round(bits / _ALIKE)).astype(np.int64)
         plans: list[Step | None] = []
         choice = np.zeros(totals.size, dtype=np.int64)
         # As np.unique gives them, which would load masked arrays.
@@ -256,12 +231,12 @@ def counts_of_boxes(tree: MeasuredTree, level: IntArray) -> FloatArray:
 
     Totals are handed from the top down, which keeps large sums unbiased; leaves are spread evenly. The ``level`` of
     each box tells which boxes are alike. What stands out can be told only where there are many records for the noise:
-    the fewer there are, the more least squares without any pruning has a say (see `PlannedConstants.few`).
+    the fewer there are, the more least squares without any pruning has a say (`_FEW`).
     """
     best, variance = tree.gathered
     seen = max(float(best[0]), 0.0) / math.sqrt(float(variance[0]))
     pruned, plain = _pruned(tree, level), tree.cells(tree.nonnegative())
-    counts: FloatArray = plain + seen / (seen + CONSTANTS.few) * (pruned - plain)
+    counts: FloatArray = plain + seen / (seen + _FEW) * (pruned - plain)
     return counts
 
 
@@ -275,7 +250,7 @@ def _pruned(tree: MeasuredTree, level: IntArray) -> FloatArray:
         tree = replace(
             tree, value=np.where(empty, 0.0, tree.value), variance=np.where(empty, _CERTAIN, tree.variance)
         )
-    return tree.cells(tree.nonnegative(cut=np.maximum(cuts, CONSTANTS.least_cut), whole=empty))
+    return tree.cells(tree.nonnegative(cut=np.maximum(cuts, _LEAST_CUT), whole=empty))
 
 
 def _empty(parent: IntArray, scores: FloatArray, cuts: FloatArray) -> BoolArray:
@@ -286,7 +261,7 @@ def _empty(parent: IntArray, scores: FloatArray, cuts: FloatArray) -> BoolArray:
     """
     cut = cuts[parent]
     cut[0] = 0.0
-    empty = (np.abs(scores) <= cut) & (cut >= CONSTANTS.mostly_empty)
+    empty = (np.abs(scores) <= cut) & (cut >= _MOSTLY_EMPTY)
     kept = np.zeros(scores.size, dtype=bool)
     kept[parent[1:][scores[1:] > cut[1:]]] = True
     answer: BoolArray = empty & kept[parent]
