@@ -115,7 +115,7 @@ CONFORMING = {
     "kdhybrid(height=3, switch=2)": FEW,
     **{f"structurefirst(statistic='{statistic}', inside='{inside}'{given})": ONE_NUMBER if inside == "flat" else ""
        for statistic in ("mean", "median") for inside in ("flat", "two-level", "tree", "adaptive")
-       for given in ("", ", bins=4, ceiling=9, split=none")},
+       for given in ("", ", bins=4, ceiling=9")},
     "structurefirst(statistic='mean', bins=1000000)": "", "structurefirst(bins=1000000)": "",
 }  # fmt: skip
 

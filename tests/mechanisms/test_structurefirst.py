@@ -137,17 +137,6 @@ def test_even_structures_do_not_depend_on_the_direction():
     assert 0.4 < errors[True, "forward"] / errors[True, "backward"] < 2.5
 
 
-def test_budget_split_is_public_and_minimises_the_bound():
-    mechanism = StructureFirst(statistic="mean", bins=20, ceiling=30, inside="flat")
-    shares = [mechanism.best_split(200, 20, 30, Fraction(1, epsilon)) for epsilon in (1, 10, 1000, 10**5)]
-    assert all(0 < share < 1 for share in shares)
-    # The dearer the counting, the less for the structure, once the structure's bound is below its worst case.
-    assert shares[1] != shares[3]
-    median = StructureFirst(bins=20, inside="flat").best_split(200, 20, None, Fraction(1))
-    a, b = 19**2 * np.log(200) * 2, 200
-    assert float(median) == pytest.approx(np.sqrt(a) / (np.sqrt(a) + np.sqrt(b)), abs=1 / 64)
-
-
 @pytest.mark.parametrize("inside", INSIDE)
 def test_intervals_cover_whole_bins(inside):
     counts = data.steps(60, 3_000, seed=4, levels=5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, inf, log
 from typing import Literal, cast
 
 import numpy as np
@@ -25,8 +24,6 @@ IntArray = NDArray[np.int64]
 # When no ceiling is given, this share buys a noisy total and the ceiling is 128 times the mean count.
 _TOTAL_SHARE = Fraction(1, 20)
 _TIMES_MEAN = 128
-# The split is chosen on this grid.
-_GRID = 64
 
 
 @checked
@@ -63,8 +60,8 @@ class StructureFirst:
     """How many bins; None takes a tenth of the number of cells."""
     ceiling: Count | None = None
     """F, above which counts look alike to the squared loss; None buys a noisy total and multiplies the mean."""
-    split: Share | None = Fraction(1, 10)
-    """The share of the structure; None minimises a bound on the expected loss, from public numbers alone."""
+    split: Share = Fraction(1, 10)
+    """The share of the structure."""
     inside: Literal["adaptive", "flat", "two-level", "tree"] = "adaptive"
     """What is measured in a bin: its mean or median ("flat", Algorithms 3 and 6); its total and its cells, reconciled
     ("two-level"), and averaged where the cells differ no more than their noise ("adaptive"); a binary tree."""
@@ -93,40 +90,12 @@ class StructureFirst:
             asked, data = data.split(_TOTAL_SHARE, 1 - _TOTAL_SHARE)
             total = int(asked.measure(Totals()).values[0])
             ceiling = max(1, -(-_TIMES_MEAN * max(total, 0) // n))
-        share = self.split if self.split is not None else self.best_split(n, bins, ceiling, data.unit_scale)
-        structure, counting = data.split(share, 1 - share)
+        structure, counting = data.split(self.split, 1 - self.split)
         scale = structure.unit_scale * (bins - 1)
         score = Boundaries(
             bins, "squared" if self.statistic == "mean" else "absolute", ceiling, scale if self.even else None
         )
         return score.places(structure.choose(score), n), counting
-
-    def best_split(self, n: int, bins: int, ceiling: int | None, unit_scale: Fraction) -> Fraction:
-        """Share the budget so that the bound on the expected loss is least: a function of public numbers.
-
-        A draw from weights exp(−cE) over m candidates exceeds the best E by at most (ln m)/c in expectation:
-        that mean less entropy/c is the least over all distributions, the best candidate alone included, and
-        entropy is at most ln m. With c = ε₁/((k−1)·R) and k−1 draws whose excesses add up, the structure
-        loses at most (k−1)²·R·ln n/ε₁ (R = 2F, or 2 under absolute loss). This replaces the paper's factor
-        n/α, whose second branch is wrong. No structure loses more than n·F²/4 (n·F/2 under absolute loss).
-        Counting loses 2k/ε₂² (mean; n/ε₂ for medians), or as much as the levels inside bins cost. The bound
-        is for the worst data: measured on ordinary data it gives the structure too much, so one tenth is the
-        default.
-        """
-        epsilon = 1.0 / float(unit_scale)
-        mean = self.statistic == "mean"
-        draws = float(bins - 1) ** 2 * log(n) * (2.0 * (ceiling or 1) if mean else 2.0)
-        worst = inf if ceiling is None else n * (ceiling**2 / 4.0 if mean else ceiling / 2.0)
-        levels = {"flat": 0, "two-level": 2, "adaptive": 2, "tree": ceil(log(n / bins, 2)) + 1}[self.inside]
-
-        def bound(share: float) -> float:
-            first, second = share * epsilon, (1.0 - share) * epsilon
-            structure = min(draws / first, worst)
-            if not mean:
-                return structure + n * max(levels, 1) / second
-            return structure + (2.0 * n * levels**2 if levels else 2.0 * bins) / second**2
-
-        return Fraction(min(range(1, _GRID), key=lambda i: bound(i / _GRID)), _GRID)
 
     def _flat(self, data: PrivateCounts, starts: IntArray) -> tuple[FloatArray, Errors]:
         shape, n = data.shape, data.size

@@ -29,8 +29,8 @@ _SHORT, _SHORT_SIDES = 7, (32, 8, 1)
 # How many noise scales a full cell holds, which part of a line must be full, what it may cost to ask, and how large the
 # noise of the answer may be. On the judge's tuning lines levels of least noise where most cells are full have 0.96 of
 # the error over all questions where nothing was announced, 0.92 under ρ. Where sums are announced under ε nobody
-# asks: there they have 1.02, and 1.07 and 1.17 on prefixes (bench/results/tried.md). Where few cells have nearly all records
-# prefixes have up to 2.2, however large the total is; not under ρ, where levels are cheap enough to find those cells.
+# asks: there they have 1.02, and 1.07 and 1.17 on prefixes (bench/results/tried.md). Where few cells have nearly all
+# records prefixes have up to 2.2, however large the total is; not under ρ, where levels find those cells.
 _FULL = 4
 _MOST, _MOST_GAUSSIAN = 0.6, 0.1
 _PRICES = tuple(Fraction(1, part) for part in (256, 128, 64, 32))
