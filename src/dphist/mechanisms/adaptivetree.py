@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import BoolArray, FloatArray
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import MeasuredBlocks, PredictiveErrors
@@ -20,10 +20,6 @@ from dphist.private.gate import PrivateCounts
 
 if TYPE_CHECKING:
     from dphist.inference.predictive.learning import Learned
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 # Chosen on ten count vectors of 4,096 cells and on made-up ones, all for prefixes (bench/results/auto.md).

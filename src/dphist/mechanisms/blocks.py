@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import (
     Errors,
@@ -27,9 +27,6 @@ from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @checked

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import IntArray
 from dphist.inference.estimate import Estimate
 from dphist.inference.linear.boxes import Cuts, LeafNoise
 from dphist.inference.measured import MeasuredTree, twice
@@ -18,9 +18,6 @@ from dphist.kernels.trees import kdtree
 from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # How far above the noise's own variance a box must vary to be split: a multiple of the deviation of a sample
 # variance, which for Laplace noise (kurtosis 6) of n cells is √(5/n).

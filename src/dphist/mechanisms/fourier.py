@@ -8,7 +8,6 @@ from math import prod
 from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, NotPrivate
 from dphist.extras import missing, need
@@ -21,8 +20,6 @@ from dphist.private.queries.fourier import Frequencies
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.spectrum import Basis, bands, corner, kept
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Shape = tuple[int, ...]
 
 

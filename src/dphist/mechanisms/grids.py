@@ -7,16 +7,13 @@ from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.options import Bounds, Count, Share, checked
 from dphist.mechanisms.trees.counting import coordinate, count, extent, reconciled
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.private.gate import PrivateCounts
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _METHOD = (
     "variance of least squares over the grids, given the grids; not covered: that their fineness was chosen on some of "

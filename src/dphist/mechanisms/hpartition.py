@@ -8,14 +8,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arrays import IntArray
 from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
 from dphist.mechanisms.options import Share, checked
 from dphist.model.phrases import so_many
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity, Totals
 from dphist.private.scores.bisections import Bisections, Configurations
-
-IntArray = NDArray[np.int64]
 
 
 @checked

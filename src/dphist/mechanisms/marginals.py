@@ -10,8 +10,8 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.neighbours import denoise_field
@@ -29,8 +29,6 @@ from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
-
-FloatArray = NDArray[np.float64]
 
 # Raking goes over at most 4·10⁸ cells, tables times rounds times cells: about a second.
 _MOST_RAKED = 4e8

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.extras import missing, need
 from dphist.inference.estimate import Estimate, nonnegative
@@ -19,9 +19,6 @@ from dphist.mechanisms.trees.shares import Kind, searched
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.linear import Linear
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Optimising writes out n × n matrices; beyond this a hierarchy is within a tenth of the best known anyway.
 _LARGEST_DENSE = 128

@@ -9,15 +9,13 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.inference.estimate import Estimate, PieceNoise
 from dphist.kernels.summed_area import add_box_sums, running_sums
 from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.scores.disagreements import Disagreements
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Exact selection weighs every candidate in every round.
 _MOST_BOXES = 1 << 21

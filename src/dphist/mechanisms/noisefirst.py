@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, NoisyCells
 from dphist.kernels.medians import part_middles
@@ -20,9 +21,6 @@ from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts
 from dphist.private.pricing import UnitBudget
 from dphist.private.queries import Identity
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Both were chosen by measured error (docs/mechanisms/noisefirst-structurefirst.md shows the command).
 _LOG_PRICE_MEAN = 3.0  # noise variances per bucket and per ln n

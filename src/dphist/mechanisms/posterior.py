@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dphist.inference.estimate import Estimate
 from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.mechanisms.options import checked
@@ -14,10 +12,7 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    FloatArray = NDArray[np.float64]
-    IntArray = NDArray[np.int64]
+    pass
 
 
 @checked

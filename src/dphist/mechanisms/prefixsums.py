@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.linear.ranges import PrefixNoise
@@ -19,9 +18,6 @@ from dphist.private.queries.prefixes import (
     PrefixRoots,
     inverse_weights,
 )
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from itertools import product
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.linear.waves import METHODS, WaveletNoise
@@ -28,9 +28,6 @@ from dphist.private.queries.wavelet import (
     reference_law,
     wavelet_axes,
 )
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @checked

@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
@@ -29,8 +28,6 @@ from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals as ResidualQuery
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
-
-FloatArray = NDArray[np.float64]
 
 # More cannot be fitted together; a file may ask for all of sixteen attributes out of sixty.
 _MOST_TABLES = 1 << 20

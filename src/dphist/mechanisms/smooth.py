@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import IntArray
 from dphist.errors import MechanismError
 from dphist.kernels.buckets.cheapest import (
     deviation_grouping,
@@ -25,9 +25,6 @@ from dphist.mechanisms.options import Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.segments import AbsoluteDeviation
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Up to this scale a draw of noise is one table look-up; a finer grid would cost more and decide nothing.
 _FAST_SCALE = 64

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
@@ -18,8 +17,6 @@ from dphist.mechanisms.trees.shares import geometric_shares
 from dphist.private.gate import PrivateCounts
 from dphist.private.scores.medians import Medians
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 # 64 levels reach the cells of every domain: more would tell nothing apart, and each takes a share of the budget.
 Height = Annotated[int, Bounds(0, 64)]
 

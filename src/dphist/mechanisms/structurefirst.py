@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.inference.estimate import Errors, Estimate, PieceNoise
 from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.mechanisms.options import Count, Share, checked
@@ -17,9 +17,6 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.queries.medians import Middles
 from dphist.private.scores.boundaries import Boundaries
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # When no ceiling is given, this share buys a noisy total and the ceiling is 128 times the mean count.
 _TOTAL_SHARE = Fraction(1, 20)

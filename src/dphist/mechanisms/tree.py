@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
@@ -29,9 +30,6 @@ from dphist.model.law import Kind as Noise
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # What the total gets when only cells are worth measuring.
 _ANCHOR = Fraction(1, 20)

@@ -11,15 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.trees.planning import SAMPLE, asked_ranges
 from dphist.model.domain import Domain
 from dphist.model.workload import Kind, Workload
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # If nothing was announced single cells count half as much as all kinds of sums of them together: a third of the whole.
 _CELLS = 0.5

@@ -21,8 +21,8 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.inference.tables.residuals import Axes, subsets
 from dphist.kernels.trees.shares import best_shares
 from dphist.mechanisms.choosing.asked import Asked
@@ -30,9 +30,6 @@ from dphist.mechanisms.choosing.sharing import Sharing, mixed
 from dphist.mechanisms.trees.planning import CHANCES, DENSITIES, FIRST_GUESS, SMOOTHER
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
 from dphist.model.law import NoiseLaw
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Tables of more than 3 attributes are read off the cube unless they were announced, and at most 700 are looked at.
 _HIGHEST, _MOST_TABLES = 3, 700

@@ -23,15 +23,13 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray
 from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.choosing.forecast import Forecaster, Plan
 from dphist.mechanisms.choosing.pilot import PilotAnswer
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.wide.outlook import Outlook
-
-FloatArray = NDArray[np.float64]
 
 # Attributes whose blocks depend on each other by more than this are not taken to be independent.
 _DEPENDENT = 0.04

@@ -18,8 +18,8 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray
 from dphist.errors import MechanismError
 from dphist.mechanisms.choosing.pointmasses import find_point_masses, tall_from
 from dphist.mechanisms.options import Share, checked
@@ -27,8 +27,6 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
-
-FloatArray = NDArray[np.float64]
 
 # What the total and the coarse cube cost, together three percent; with half of it all kinds of questions about made-up
 # cubes of three attributes had 1.18 of the best candidate's error instead of 1.14.

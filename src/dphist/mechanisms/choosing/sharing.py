@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray
 from dphist.mechanisms.trees.planning import WASTE
-
-FloatArray = NDArray[np.float64]
 
 # Steps of the search; the error is flat near its least: where it was tried, 80 came within a thousandth of it.
 _STEPS = 80

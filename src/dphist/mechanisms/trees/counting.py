@@ -7,14 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import IntArray
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.trees.growing import Front
-
-IntArray = NDArray[np.int64]
 
 
 def extent(front: Front, axis: int) -> IntArray:

@@ -26,15 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arrays import BoolArray, FloatArray, IntArray
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import cut
 from dphist.model.law import Kind
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 class Nodes:

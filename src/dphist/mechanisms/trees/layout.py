@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import IntArray
 from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.trees.shares import Kind, searched
 from dphist.model.domain import Nominal
 from dphist.model.domain.hierarchy import Hierarchy
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights
-
-IntArray = NDArray[np.int64]
 
 # Lines of 65 to 128 cells, of which the rule would make 32, 16 and 1: a step of two wastes a level. Without it sums of
 # full lines have 0.87 (prefixes) and 0.82 (ranges) of the noise in closed form; on made-up lines of 100 cells 0.86 and

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import BoolArray, FloatArray, IntArray
 from dphist.inference.measured import MeasuredTree
 from dphist.kernels.trees.pruning import level_cuts
 from dphist.kernels.trees.shares import best_shares, range_error
@@ -20,11 +20,6 @@ from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-
 
 # Chosen on made-up planes and cubes; with 2/3 and 3/2 of one, rectangles on nine planes are off by 0 to 7 % more.
 # The share of the total of everything, which decides how the rest is spent; planned for as if at least 1 deviation.

@@ -18,13 +18,11 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.kernels.trees.shares import best_shares, range_error
 from dphist.model.workload import Workload
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Kind = Literal["cells", "prefixes", "all_ranges"]
 Sides = tuple[tuple[int, ...], ...]
 

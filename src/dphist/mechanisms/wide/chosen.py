@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray, IntArray
 from dphist.inference.estimate import nonnegative
 from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.mixture import MixtureModel, NoisyTable
@@ -33,9 +33,6 @@ from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 from dphist.private.scores.tables import TableErrors, chosen_tables
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Under ρ few pairs tell a model of many: dependence costs 1.4 times what it does where all were measured. At 1.4
 # pairs and triples of made-up tables (15 columns of 2 to 40 values, 32,000 records, (1, 10⁻⁹)) are off by 0.94 and 0.96

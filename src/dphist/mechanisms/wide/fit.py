@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray
 from dphist.inference.estimate import nonnegative
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.fitting import settle
@@ -17,8 +17,6 @@ from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
 from dphist.inference.tables.shrinking import disagreement, shrink_column, shrink_together
 from dphist.inference.tables.synthesis import PublishedModel
-
-FloatArray = NDArray[np.float64]
 
 # A model nearer to measured pairs than this part of their noise follows it.
 _FOLLOWS = 0.5

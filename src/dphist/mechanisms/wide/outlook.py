@@ -33,15 +33,13 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray
 from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.wide.chosen import Strength, seen_from, too_weak
 from dphist.mechanisms.wide.plan import Kinds, pair_weights, planned_variances
 from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
 from dphist.model.law import NoiseLaw
-
-FloatArray = NDArray[np.float64]
 
 # The share of the first question: how many records there are.
 COUNT_SHARE = {"gaussian": Fraction(1, 200), "laplace": Fraction(1, 400)}

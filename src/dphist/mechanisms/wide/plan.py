@@ -33,12 +33,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arrays import FloatArray
 from dphist.inference.tables.residuals import Axes, speaks, subsets
 from dphist.mechanisms.wide.blocks import coverings
 from dphist.mechanisms.wide.ranges import AxisPlan
 from dphist.model.law import NoiseLaw
 
-FloatArray = NDArray[np.float64]
 Kinds = Sequence[tuple[float, Sequence[Axes]]]
 """Kinds of tables that were announced: the weight of each, and its tables."""
 

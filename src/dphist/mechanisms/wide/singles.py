@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.inference.tables.residuals import Axes, Measured
 from dphist.model.law import NoiseLaw
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
-
-FloatArray = NDArray[np.float64]
 
 HALF_MEAN = 0.4
 """The mean of |noise| over two deviations' worth of a cell: half of E|N(0, 1)|."""
