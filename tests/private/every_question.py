@@ -11,11 +11,10 @@ import numpy as np
 
 import dphist.private
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.private.queries.counting import Heights, Identity, Totals
+from dphist.private.queries.counting import Heights, Identity, Middles, Totals
 from dphist.private.queries.dependence import TableDistances, TopDependence
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
-from dphist.private.queries.medians import Middles
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals, TableTotals

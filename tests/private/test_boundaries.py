@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.private.queries.medians import Middles
+from dphist.private.queries.counting import Middles
 from dphist.private.questions import Layout
 from dphist.private.scores.boundaries import Boundaries
 from dphist.testing import open_counts

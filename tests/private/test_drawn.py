@@ -21,9 +21,9 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity, Totals
+from dphist.private.queries.counting import Middles
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
-from dphist.private.queries.medians import Middles
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.bisections import Bisections, Configurations, error_range

@@ -18,9 +18,8 @@ from dphist.mechanisms import Gaussian, Laplace
 from dphist.model.budget import Budget
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
 from dphist.private.pricing import Change, UnitBudget
-from dphist.private.queries.counting import Identity, Totals
+from dphist.private.queries.counting import Identity, Middles, Totals
 from dphist.private.queries.linear import Linear
-from dphist.private.queries.medians import Middles
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.wavelet import WaveletCells
 from dphist.private.questions import Layout, Scales

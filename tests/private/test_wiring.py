@@ -17,8 +17,8 @@ from dphist.model.transcript import Entry, Transcript
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.queries import Identity, Totals
+from dphist.private.queries.counting import Middles
 from dphist.private.queries.linear import Linear
-from dphist.private.queries.medians import Middles
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Candidates, Layout, Scales
 from dphist.private.scores.bisections import Bisections

@@ -23,8 +23,8 @@ from dphist.model.budget import Budget
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
 from dphist.private.gate import open_gate
 from dphist.private.queries import Identity, Totals
+from dphist.private.queries.counting import Middles
 from dphist.private.queries.linear import Linear
-from dphist.private.queries.medians import Middles
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales

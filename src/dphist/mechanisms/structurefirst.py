@@ -15,7 +15,7 @@ from dphist.mechanisms.options import Count, Share, checked
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
-from dphist.private.queries.medians import Middles
+from dphist.private.queries.counting import Middles
 from dphist.private.scores.boundaries import Boundaries
 
 # When no ceiling is given, this share buys a noisy total and the ceiling is 128 times the mean count.

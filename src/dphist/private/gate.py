@@ -390,19 +390,33 @@ def open_gate(
     questions without a proof be asked, as they are: for tests and audits of mechanisms that may be wrong, on counts
     that are nobody's. Nothing that publishes sets it.
     """
-    unit_budget = UnitBudget.of(budget, unit)
-    transcript = Recorded(pay=pay)
     # min(x, c) moves by at most one when x does, and so does max(x, −c): a public ceiling keeps one step one step.
     ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
     flat = histogram.counts.reshape(-1)
     signed = isinstance(histogram, Sums)
     within = not flat.size or (flat.max() <= ceiling and (not signed or flat.min() >= -ceiling))
     counts = flat if within else np.clip(flat, -ceiling, ceiling)
-    layout = Layout(histogram.domain.shape, None, 1, histogram.domain, workload)
-    source = Noise.system() if noise is None else noise
-    right = PrivateCounts(counts, layout, unit_budget, transcript, source, "root", unproven)
+    right, transcript = open_held(counts, histogram.domain, budget, unit, workload, noise, pay, unproven)
     right._signed = signed
     return right, transcript
+
+
+def open_held(
+    held: Any,
+    domain: Domain,
+    budget: Number | Budget,
+    unit: Unit,
+    workload: Workload | None = None,
+    noise: Noise | None = None,
+    pay: Callable[[], None] | None = None,
+    unproven: bool = False,
+) -> tuple[PrivateCounts, Transcript]:
+    """Fuse cells, or what stands in their place where a domain is too large for them, with a budget."""
+    transcript = Recorded(pay=pay)
+    layout = Layout(domain.shape, None, 1, domain, workload)
+    source = Noise.system() if noise is None else noise
+    unit_budget = UnitBudget.of(budget, unit)
+    return PrivateCounts(held, layout, unit_budget, transcript, source, "root", unproven), transcript
 
 
 def open_replay(

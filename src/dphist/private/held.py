@@ -60,6 +60,23 @@ def table_shapes(layout: Layout, tables: Sequence[Axes]) -> list[tuple[int, ...]
     return shapes
 
 
+def distances(counts: Any, layout: Layout, tables: Sequence[Axes], model: IntArray) -> list[int]:
+    """How far each table is from a model that says each cell, one table after the other in C order: Σ |x − model|."""
+    found, begin = [], 0
+    for table in count_tables(counts, layout, tables):
+        # The model is cut where counts are: a public number stays one, and no sum overflows.
+        said = np.clip(model[begin : begin + table.size], 0, ceiling(table.shape))
+        begin += table.size
+        found.append(int(np.abs(table.reshape(-1) - said).sum()))
+    return found
+
+
+def check_model(layout: Layout, tables: Sequence[Axes], model: IntArray) -> None:
+    """Insist on a number for each cell of each table."""
+    if model.shape != (sum(map(math.prod, table_shapes(layout, tables))),):
+        raise MechanismError("model: give one number for each cell of each table")
+
+
 def check_axes(tables: Sequence[Axes]) -> None:
     """Insist on tables by their axes, each once and ascending."""
     for axes in tables:

@@ -18,31 +18,31 @@ Nothing above the gate sees a code: mechanisms import neither sources nor `dphis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
+import numpy as np
+
 from dphist.errors import MechanismError, RightUsed
 from dphist.model.budget import Budget
-from dphist.model.coded import Countable
-from dphist.model.domain import Domain
+from dphist.model.coded import Axes, Countable
+from dphist.model.domain import Domain, Ordinal
 from dphist.model.exact import Number
 from dphist.model.law import Kind, NoiseLaw
 from dphist.model.phrases import so_many
 from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.gate import Noisy, PrivateCounts, open_replay
+from dphist.private.gate import Noisy, PrivateCounts, open_held, open_replay
 from dphist.private.held import Held
-from dphist.private.merging import merged
 from dphist.private.noise import Noise
-from dphist.private.pricing import UnitBudget
 from dphist.private.queries.dependence import TableDistances, TopDependence
 from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals, TableTotals
-from dphist.private.questions import IntArray, Layout, Moves
+from dphist.private.questions import IntArray, Layout, Moves, own_array
 from dphist.private.scores.tables import TableErrors
-from dphist.private.transcript import Recorded, Replay
+from dphist.private.transcript import Replay
 
 _ASKED = (TableTotals, Residuals, RangedTables, TopDependence, TableDistances)
 _CHOSEN = (TableErrors,)
@@ -86,7 +86,7 @@ class PrivateRecords:
     def merge(self, groups: Sequence[IntArray]) -> PrivateRecords:
         """Merge values of every attribute by public groups; one step stays one, as under `PrivateCounts.coarsen`."""
         right = self._right
-        held, layout = merged(right._take(), right._layout, groups)
+        held, layout = _merged(right._take(), right._layout, groups)
         unit_budget = replace(right._budget, change=right._budget.change.merged())
         return PrivateRecords(right._child(held, layout, unit_budget, right._path))
 
@@ -129,12 +129,8 @@ def open_records_gate(
 
     ``pay`` is called once, before the first noise is drawn; see `dphist.private.gate.open_gate`.
     """
-    transcript = Recorded(pay=pay)
-    layout = Layout(records.domain.shape, None, 1, records.domain, workload)
-    source = Noise.system() if noise is None else noise
-    held: Any = Held(records)
-    unit_budget = UnitBudget.of(Budget.of(budget), unit)
-    return PrivateRecords(PrivateCounts(held, layout, unit_budget, transcript, source, "root")), transcript
+    right, transcript = open_held(Held(records), records.domain, budget, unit, workload, noise, pay)
+    return PrivateRecords(right), transcript
 
 
 def open_records_replay(
@@ -148,3 +144,51 @@ def open_records_replay(
     """Open a gate with a transcript behind it and no records at all."""
     right, replay = open_replay(domain, budget, unit, transcript, workload=workload)
     return PrivateRecords(right), replay
+
+
+@dataclass(frozen=True, eq=False)
+class _MergedRecords:
+    """Tables of merged values: every table is counted as it is, and its cells are added up by group."""
+
+    records: Countable
+    domain: Domain
+    groups: tuple[IntArray, ...]
+
+    def tables(self, tables: Sequence[Axes]) -> list[IntArray]:
+        """Count tables, and merge them axis by axis."""
+        found = self.records.tables(tables)
+        return [
+            _merge_axes(table, [self.groups[axis] for axis in axes])
+            for axes, table in zip(tables, found, strict=True)
+        ]
+
+
+def _merged(held: Any, layout: Layout, groups: Sequence[IntArray]) -> tuple[Any, Layout]:
+    """Merge values of every attribute by public groups: what a right then holds, and its layout.
+
+    Every record has one value in each attribute and every value one group, so a record lies in exactly one merged cell:
+    one step in a cell is one step in the merged one. Groups are copied into memory that nobody else can write to.
+    """
+    if len(groups) != len(layout.shape) or layout.domain is None:
+        raise MechanismError("groups: give one array for each attribute")
+    owned = tuple(own_array(group) for group in groups)
+    for group, size in zip(owned, layout.shape, strict=True):
+        if group.shape != (size,) or not np.array_equal(np.unique(group), np.arange(int(group.max()) + 1)):
+            raise MechanismError("groups: number the groups of an attribute's values from zero without gaps")
+    names, sizes = layout.domain.names, [int(group.max()) + 1 for group in owned]
+    domain = Domain([Ordinal(name, range(size)) for name, size in zip(names, sizes, strict=True)])
+    coarse = Layout(domain.shape, None, 1, domain, None)
+    if held is None:
+        return None, coarse
+    if isinstance(held, Held):
+        return Held(_MergedRecords(held.records, domain, owned)), coarse
+    return _merge_axes(held.reshape(layout.shape), owned).reshape(-1), coarse
+
+
+def _merge_axes(table: IntArray, groups: Sequence[IntArray]) -> IntArray:
+    """Add up the cells of a table whose values share a group, axis by axis."""
+    for axis, group in enumerate(groups):
+        coarse = np.zeros((int(group.max()) + 1, *np.moveaxis(table, axis, 0).shape[1:]), dtype=np.int64)
+        np.add.at(coarse, group, np.moveaxis(table, axis, 0))
+        table = np.moveaxis(coarse, 0, axis)
+    return np.ascontiguousarray(table)

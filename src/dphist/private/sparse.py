@@ -32,7 +32,6 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from dphist.errors import MechanismError
 from dphist.model.budget import Budget
@@ -40,12 +39,10 @@ from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
-from dphist.private.gate import PrivateCounts
+from dphist.private.gate import PrivateCounts, open_held
 from dphist.private.noise import Noise
 from dphist.private.noise.hits import probability
-from dphist.private.pricing import UnitBudget
 from dphist.private.questions import IntArray, Layout, proven
-from dphist.private.transcript import Recorded
 
 __all__ = ["LARGEST_DOMAIN", "Above", "Occupied", "open_sparse_gate", "probability"]
 
@@ -65,14 +62,11 @@ class Occupied:
     @staticmethod
     def of(cells: IntArray, counts: IntArray) -> Occupied:
         """Add up cells that are named several times, and keep those that hold something."""
-        if not cells.size:
-            return Occupied(cells.astype(np.int64), counts.astype(np.int64))
-        order = np.argsort(cells, kind="stable")
-        ordered = cells[order]
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        sums = np.add.reduceat(counts[order].astype(np.int64), starts)
+        distinct, place = np.unique(cells.astype(np.int64), return_inverse=True)
+        sums = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(sums, place, counts)
         kept = sums > 0
-        return Occupied(ordered[starts][kept], np.minimum(sums[kept], _LARGEST_COUNT))
+        return Occupied(distinct[kept], np.minimum(sums[kept], _LARGEST_COUNT))
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise MechanismError(
@@ -111,7 +105,7 @@ class Above:
         noisy = noise.add_laplace(held.counts, one)
         stay = noisy >= self.threshold
         hits = noise.hits(layout.size, one, self.threshold)
-        empty = hits[~_holds(held.cells, hits)]
+        empty = np.setdiff1d(hits, held.cells, assume_unique=True)
         drawn = noise.laplace(one, empty.size)
         # A discrete Laplace draw is G or −1 − G with G geometric (`noise.laplace`), so this is G.
         excess = np.where(drawn >= 0, drawn, ~drawn)
@@ -133,22 +127,9 @@ def open_sparse_gate(
     """Fuse the occupied cells of a domain of any size with a budget; any question but `Above` is refused."""
     if domain.size >= LARGEST_DOMAIN:
         raise MechanismError("the domain has 2^62 cells or more, which cannot be numbered; use wider bins")
-    transcript = Recorded(pay=pay)
-    layout = Layout(domain.shape, None, 1, domain)
-    source = Noise.system() if noise is None else noise
-    held: Any = occupied
-    unit_budget = UnitBudget.of(budget, unit)
-    return PrivateCounts(held, layout, unit_budget, transcript, source, "root"), transcript
+    return open_held(occupied, domain, budget, unit, noise=noise, pay=pay)
 
 
 def _occupied(counts: IntArray) -> Occupied:
     cells = np.flatnonzero(counts)
     return Occupied(cells, counts[cells])
-
-
-def _holds(sorted_cells: IntArray, asked: IntArray) -> npt.NDArray[np.bool_]:
-    """Tell which of the asked cells are among the sorted ones."""
-    if not sorted_cells.size:
-        return np.zeros(asked.shape, dtype=bool)
-    place = np.minimum(np.searchsorted(sorted_cells, asked), sorted_cells.size - 1)
-    return np.asarray(sorted_cells[place] == asked)

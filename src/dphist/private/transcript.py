@@ -9,27 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from dphist.errors import VerificationError
 from dphist.model.transcript import OTHERWISE, Answer, Entry, Transcript
-
-
-class Book(Protocol):
-    """Where answers come from: drawn and written down, or read back."""
-
-    def ask(
-        self,
-        path: str,
-        verb: str,
-        question: dict[str, Any],
-        cost: Fraction,
-        draw: Callable[[], Answer] | None,
-    ) -> Answer:
-        """Answer a question and account for it."""
-        ...
 
 
 class Payment:
@@ -110,3 +95,6 @@ class Replay:
             raise VerificationError(
                 f"the transcript holds answers that the mechanism did not ask for: {OTHERWISE}"
             )
+
+
+Book = Recorded | Replay

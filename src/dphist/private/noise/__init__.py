@@ -156,23 +156,19 @@ class Noise:
         count = len(starts) - 1
         if count < 0 or starts[0] != 0 or starts[-1] != len(scores) or (np.diff(starts) < 1).any():
             raise InputError("starts: must rise from 0 to the number of candidates, one or more a part")
-        shared = rates if isinstance(rates, Fraction | int) else None
-        each = None if isinstance(rates, Fraction | int) else list(rates)
-        if each is not None and len(each) != count:
+        shared = isinstance(rates, Fraction | int)
+        each: Sequence[Fraction] = [rates] if isinstance(rates, Fraction | int) else list(rates)
+        if not shared and len(each) != count:
             raise InputError("rates: give one rate, or one for every part")
-        if min([shared] if shared is not None else each or [Fraction(0)]) < 0:
+        if min(each, default=0) < 0:
             raise InputError("rates: must not be negative")
         if divisors is not None and (len(divisors) != count or (divisors < 1).any()):
             raise InputError("divisors: give one positive integer for every part")
 
         def rate_of(part: int) -> Fraction:
-            rate = shared if shared is not None else each[part] if each is not None else Fraction(0)
-            return Fraction(rate) / (1 if divisors is None else int(divisors[part]))
+            return Fraction(each[0 if shared else part]) / (1 if divisors is None else int(divisors[part]))
 
-        if shared is not None:
-            doubles = np.full(count, _selection.rounded(shared))
-        else:
-            doubles = np.array([_selection.rounded(rate) for rate in each or []], dtype=np.float64)
+        doubles = np.ones(count) * [_selection.rounded(rate) for rate in each]
         if divisors is not None:
             doubles /= divisors
         return _selection.select(self.keystream, scores, starts, doubles, rate_of)
@@ -180,22 +176,20 @@ class Noise:
 
 def check_scale(scale: Fraction) -> tuple[int, int]:
     """Refuse a scale that cannot be drawn; else give its numerator and denominator."""
-    numerator, denominator = scale.numerator, scale.denominator
-    if numerator <= 0:
-        raise InputError("scale: must be positive")
-    if numerator >= denominator * _LARGEST_SCALE:
-        raise InputError("scale: noise this large would leave 64-bit integers; spend more budget")
-    return numerator, denominator
+    return _checked("scale", scale, _LARGEST_SCALE)
 
 
 def check_variance(variance: Fraction) -> tuple[int, int]:
     """Refuse a variance that cannot be drawn; else give its numerator and denominator."""
-    numerator, denominator = variance.numerator, variance.denominator
-    if numerator <= 0:
-        raise InputError("variance: must be positive")
-    if numerator >= denominator * _LARGEST_SCALE**2:
-        raise InputError("variance: noise this large would leave 64-bit integers; spend more budget")
-    return numerator, denominator
+    return _checked("variance", variance, _LARGEST_SCALE**2)
+
+
+def _checked(name: str, size: Fraction, largest: int) -> tuple[int, int]:
+    if size.numerator <= 0:
+        raise InputError(f"{name}: must be positive")
+    if size.numerator >= size.denominator * largest:
+        raise InputError(f"{name}: noise this large would leave 64-bit integers; spend more budget")
+    return size.numerator, size.denominator
 
 
 _SYSTEM = Noise(Keystream())

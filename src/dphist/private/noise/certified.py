@@ -8,7 +8,7 @@ The coin's probability is then p itself, not a rounding of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from dphist.private.noise.keystream import Keystream
@@ -88,6 +88,16 @@ def precisions(first: int) -> Iterator[int]:
     while True:
         yield first
         first *= 2
+
+
+def certified_floors(first: int, enclose: Callable[[int], Sequence[tuple[int, int]]]) -> list[int]:
+    """Give ⌊p·2^80⌋ for every p that ``enclose(work)`` encloses in units of 2^−work, from ``first`` bits on."""
+    for work in precisions(first):
+        floors = [certified_floor(lo, hi, work) for lo, hi in enclose(work)]
+        settled = [floor for floor in floors if floor is not None]
+        if len(settled) == len(floors):
+            return settled
+    raise AssertionError
 
 
 class Uniform:

@@ -30,9 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.kernels.sampling import gaussian as sampling
-from dphist.kernels.sampling import laplace as digits_of
 from dphist.private.noise import certified
-from dphist.private.noise.certified import FLOOR, REST
+from dphist.private.noise.certified import FLOOR
 from dphist.private.noise.keystream import Keystream
 from dphist.private.noise.laplace import Ladder, wrapped
 from dphist.private.noise.selection import EXP_PARTS, EXP_WHOLE
@@ -56,7 +55,10 @@ class BlockGaussian:
             self.shift += 1
         self.width = 1 << self.shift
         self.reach = int(_REACH * float(isqrt(int(variance / self.width**2)) + 1)) + 2
-        floors = self._floors()
+        last = self.reach - 1
+        floors = certified.certified_floors(
+            FLOOR + 64, lambda work: self._thresholds(-self.reach, last, work)
+        )
         self.ladder = Ladder.of(floors, -self.reach, True)
         # Where a block is one place there is nothing to stay in, and the variance may be smaller than any float.
         self.sure = self._sure() if self.shift else np.empty(0, dtype=np.uint16)
@@ -103,17 +105,6 @@ class BlockGaussian:
             found.append((max(low, 0), min(high + 1, 1 << work)))
         return found
 
-    def _floors(self) -> list[int]:
-        for work in certified.precisions(FLOOR + 64):
-            floors = [
-                certified.certified_floor(lo, hi, work)
-                for lo, hi in self._thresholds(-self.reach, self.reach - 1, work)
-            ]
-            settled = [floor for floor in floors if floor is not None]
-            if len(settled) == len(floors):
-                return settled
-        raise AssertionError
-
     def _sure(self) -> npt.NDArray[np.uint16]:
         """For every block of the table the smallest chance to stay, as sixteen bits, rounded down.
 
@@ -134,24 +125,13 @@ class BlockGaussian:
 
     def draw(self, keystream: Keystream, count: int) -> Int64s:
         """Draw ``count`` integers."""
-        ladder = self.ladder
-        # Four blocks come from one 64-bit word; the few past the end go unused.
-        whole_words = (count + 3) // 4
-        words = keystream.take(8 * whole_words).view(np.uint64)
-        blocks = np.empty(4 * whole_words, dtype=np.int16)
-        positions = digits_of.look_up(words, ladder.table, blocks)
-        tails: list[tuple[int, int]] = []
-        if len(positions):
-            cells = words.view(np.uint16)
-            rests = keystream.take(8 * len(positions)).view(np.uint64)
-            hard = digits_of.settle_digits(
-                cells, positions, rests, ladder.below, ladder.rests, ladder.first, True, blocks
-            )
-            for j in hard:
-                i = int(positions[j])
-                if i < count:
-                    prefix = int(cells[i]) << REST | int(rests[j])
-                    tails.append((i, self._settle(prefix, keystream)))
+        # The few past the end go unused.
+        blocks = np.empty((count + 3) // 4 * 4, dtype=np.int16)
+        tails = [
+            (i, self._settle(prefix, keystream))
+            for i, prefix in self.ladder.draw(keystream, blocks)
+            if i < count
+        ]
         drawn = self._inside(keystream, blocks, count) if self.shift else blocks[:count].astype(np.int64)
         for i, y in tails:
             # Settled by integers alone, whatever was put down for them.

@@ -63,34 +63,26 @@ class BinaryLaplace:
         self.bits = 0
         while rate.numerator << self.bits < _BINARY_TAIL * rate.denominator:
             self.bits += 1
-        self.floors = self._floors()
+        self.floors = certified.certified_floors(FLOOR + 40 + self.bits, self._coins)
         self.cells = np.array([floor >> REST for floor in self.floors], dtype=np.uint16)
 
-    def _floors(self) -> list[int]:
-        """Certify the coins' first 80 bits, each power from the last by squaring.
+    def _coins(self, work: int) -> list[tuple[int, int]]:
+        """Enclose the coins' probabilities, each power from the last by squaring.
 
         In units of 2^−work let x ≤ exp(−t2^j) ≤ x + e. Then the square lies between ⌊x²⌋ and ⌊x²⌋ + 2e + 2:
         rounding down takes one, 2xe is at most 2e, and e² is below one unit because e < 5·2^J < 2^(work/2).
         The slope of p/(1 + p) is at most one, so a coin's interval is wider than e by a rounding only.
         """
-        for work in certified.precisions(FLOOR + 40 + self.bits):
-            one = 1 << work
-            low, high = certified.exp_neg_interval(self.rate, work)
-            gap = high - low
-            coins: list[tuple[int, int]] = []
-            powers = []
-            for _ in range(self.bits + 1):
-                powers.append((low, gap))
-                coin = (low << work) // (one + low)
-                coins.append((coin, coin + gap + 1))
+        one = 1 << work
+        low, high = certified.exp_neg_interval(self.rate, work)
+        gap = high - low
+        coins: list[tuple[int, int]] = []
+        for level in range(self.bits + 1):
+            if level:
                 low, gap = low * low >> work, 2 * gap + 2
-            tail, gap = powers[-1]
-            intervals = [*coins[:-1], (tail, tail + gap), coins[0]]
-            floors = [certified.certified_floor(lo, hi, work) for lo, hi in intervals]
-            settled = [floor for floor in floors if floor is not None]
-            if len(settled) == len(floors):
-                return settled
-        raise AssertionError
+            coin = (low << work) // (one + low)
+            coins.append((coin, coin + gap + 1))
+        return [*coins[:-1], (low, low + gap), coins[0]]
 
     def _bounds(self, level: int) -> certified.Bounds:
         if level == self.bits:
@@ -147,6 +139,20 @@ class Ladder:
         below = sampling.count_below(cells)
         return cls(first, tailed, cells, rests, below, sampling.fill_table(below, first))
 
+    def draw(self, keystream: Keystream, row: npt.NDArray[np.int16]) -> list[tuple[int, int]]:
+        """Fill a row of digits, four times some; gives place and first 80 bits of those in a tie or a tail."""
+        # Four digits come from one 64-bit word.
+        words = keystream.take(2 * len(row)).view(np.uint64)
+        positions = sampling.look_up(words, self.table, row)
+        if not len(positions):
+            return []
+        cells = words.view(np.uint16)
+        rests = keystream.take(8 * len(positions)).view(np.uint64)
+        hard = sampling.settle_digits(
+            cells, positions, rests, self.below, self.rests, self.first, self.tailed, row
+        )
+        return [(int(positions[j]), int(cells[positions[j]]) << REST | int(rests[j])) for j in hard]
+
     @property
     def floors(self) -> list[int]:
         """The thresholds' first 80 bits."""
@@ -171,22 +177,17 @@ class TabledLaplace:
         self.top_rate = rate * 256**self.lows
         self.reach = int(_TABLED_TAIL / self.top_rate) + 2
         self.ladders = [Ladder.of(_low_floors(rate * 256**j), 0, False) for j in range(self.lows)]
-        self.ladders.append(Ladder.of(self._top_floors(), -self.reach, True))
+        top = certified.certified_floors(FLOOR + 56, self._tops)
+        self.ladders.append(Ladder.of(top, -self.reach, True))
 
-    def _top_floors(self) -> list[int]:
-        for work in certified.precisions(FLOOR + 56):
-            one = 1 << work
-            a = certified.exp_neg_interval(self.rate, work)
-            step = certified.exp_neg_interval(self.top_rate, work)
-            bottom = (one + a[0], one + a[1])
-            below = _decay(certified.ratio_interval(a, bottom, work), step, self.reach, work)
-            above = _decay(certified.ratio_interval(step, bottom, work), step, self.reach, work)
-            intervals = below[::-1] + [(one - hi, one - lo) for lo, hi in above]
-            floors = [certified.certified_floor(lo, hi, work) for lo, hi in intervals]
-            settled = [floor for floor in floors if floor is not None]
-            if len(settled) == len(floors):
-                return settled
-        raise AssertionError
+    def _tops(self, work: int) -> list[tuple[int, int]]:
+        one = 1 << work
+        a = certified.exp_neg_interval(self.rate, work)
+        step = certified.exp_neg_interval(self.top_rate, work)
+        bottom = (one + a[0], one + a[1])
+        below = _decay(certified.ratio_interval(a, bottom, work), step, self.reach, work)
+        above = _decay(certified.ratio_interval(step, bottom, work), step, self.reach, work)
+        return below[::-1] + [(one - hi, one - lo) for lo, hi in above]
 
     def _bounds(self, level: int, index: int) -> certified.Bounds:
         if level < self.lows:
@@ -207,27 +208,16 @@ class TabledLaplace:
 
     def add(self, keystream: Keystream, values: Int64s, out: Int64s) -> None:
         """Write values + noise for one flat block; ``out`` may be ``values``."""
-        # Four digits come from one 64-bit word; the few digits past the end go unused.
-        whole_words = (len(values) + 3) // 4
-        digits = np.empty((self.lows + 1, 4 * whole_words), dtype=np.int16)
+        # The few digits past the end go unused.
+        digits = np.empty((self.lows + 1, (len(values) + 3) // 4 * 4), dtype=np.int16)
         repairs: list[tuple[int, int]] = []
         for level, ladder in enumerate(self.ladders):
-            words = keystream.take(8 * whole_words).view(np.uint64)
-            row = digits[level]
-            positions = sampling.look_up(words, ladder.table, row)
-            if len(positions):
-                cells = words.view(np.uint16)
-                rests = keystream.take(8 * len(positions)).view(np.uint64)
-                hard = sampling.settle_digits(
-                    cells, positions, rests, ladder.below, ladder.rests, ladder.first, ladder.tailed, row
-                )
-                for j in hard:
-                    i = int(positions[j])
-                    digit = self._settle(level, int(cells[i]) << REST | int(rests[j]), keystream)
-                    if level < self.lows:
-                        row[i] = digit
-                    elif i < len(values):
-                        repairs.append((i, digit))
+            for i, prefix in ladder.draw(keystream, digits[level]):
+                digit = self._settle(level, prefix, keystream)
+                if level < self.lows:
+                    digits[level, i] = digit
+                elif i < len(values):
+                    repairs.append((i, digit))
         sampling.add_digits(digits, values, out)
         # The top digit of these was put down as zero; a tail may not fit a digit, so it is added here.
         for i, top in repairs:
@@ -282,19 +272,14 @@ def _cut_interval(rate: Fraction, m: int, bits: int) -> tuple[int, int]:
 
 
 def _low_floors(rate: Fraction) -> list[int]:
-    for work in certified.precisions(FLOOR + 56 + (rate.denominator // rate.numerator).bit_length()):
+    def enclose(work: int) -> list[tuple[int, int]]:
         one = 1 << work
-        step = certified.exp_neg_interval(rate, work)
-        powers = _decay((one, one), step, 257, work)
+        powers = _decay((one, one), certified.exp_neg_interval(rate, work), 257, work)
         whole = (one - powers[256][1], one - powers[256][0])
-        floors = []
-        for lo, hi in powers[1:256]:
-            cut = certified.ratio_interval((one - hi, one - lo), whole, work)
-            floors.append(certified.certified_floor(*cut, work))
-        settled = [floor for floor in floors if floor is not None]
-        if len(settled) == len(floors):
-            return settled
-    raise AssertionError
+        return [certified.ratio_interval((one - hi, one - lo), whole, work) for lo, hi in powers[1:256]]
+
+    first = FLOOR + 56 + (rate.denominator // rate.numerator).bit_length()
+    return certified.certified_floors(first, enclose)
 
 
 # Keyed by numerator and denominator, because hashing a Fraction costs as much as a small draw. lru_cache is

@@ -1,4 +1,4 @@
-"""The plainest questions: every cell, the total of every part, and what of it lies in low cells."""
+"""The plainest questions: every cell, the total of every part, what of it lies in low cells, and its middle."""
 
 from __future__ import annotations
 
@@ -10,22 +10,12 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.kernels.grouping import part_sums
+from dphist.kernels.medians import part_middles
 from dphist.private.questions import IntArray, Layout, Moves, proven
 
 
-@proven
-@dataclass(frozen=True)
-class Identity:
-    """Every cell's count. One step moves one answer by one, so scale 1 and variance 1 keep the promises.
-
-    Different cells have different answers: the answers that a person's cells move are disjoint.
-    """
-
-    moves: ClassVar[Moves] = "disjoint"
-
-    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
-        """Give the counts in the shape of the cells."""
-        return counts.reshape(layout.shape)
+class _One:
+    """What is promised where one step moves one answer, by one at most."""
 
     def scales(self, layout: Layout) -> Fraction:
         """Noise of scale one at ε = 1."""
@@ -38,7 +28,22 @@ class Identity:
 
 @proven
 @dataclass(frozen=True)
-class Totals:
+class Identity(_One):
+    """Every cell's count. One step moves one answer by one, so scale 1 and variance 1 keep the promises.
+
+    Different cells have different answers: the answers that a person's cells move are disjoint.
+    """
+
+    moves: ClassVar[Moves] = "disjoint"
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Give the counts in the shape of the cells."""
+        return counts.reshape(layout.shape)
+
+
+@proven
+@dataclass(frozen=True)
+class Totals(_One):
     """The sum of every part. Parts are disjoint: one step moves one total by one, so scale and variance 1 will do.
 
     Cells of one part add up, all with weight one.
@@ -52,18 +57,10 @@ class Totals:
             return np.array([counts.sum()], dtype=np.int64)
         return part_sums(counts, layout.labels, layout.parts)
 
-    def scales(self, layout: Layout) -> Fraction:
-        """Noise of scale one at ε = 1."""
-        return Fraction(1)
-
-    def variances(self, layout: Layout) -> Fraction:
-        """Noise of variance one at ρ = 1/2."""
-        return Fraction(1)
-
 
 @proven
 @dataclass(frozen=True)
-class Heights:
+class Heights(_One):
     """What lies in cells up to a height: of every part the sum of min(x, h), or of tents that fall to nothing at 2h.
 
     Either function of one count, max(0, min(x, h)) and max(0, min(x, 2h − x)), moves by at most one when the count
@@ -85,10 +82,19 @@ class Heights:
             low = np.minimum(low, 2 * self.height - low)
         return Totals().answer(low.reshape(counts.shape), layout)
 
-    def scales(self, layout: Layout) -> Fraction:
-        """Noise of scale one at ε = 1."""
-        return Fraction(1)
 
-    def variances(self, layout: Layout) -> Fraction:
-        """Noise of variance one at ρ = 1/2."""
-        return Fraction(1)
+@proven
+@dataclass(frozen=True)
+class Middles(_One):
+    """Each part's median if it has an odd number of cells, else the *sum* of its two middle counts.
+
+    Parts are disjoint, so a step moves one answer only. Raising one count by one raises exactly one entry of
+    the part's sorted counts by one (the last copy of the value that was raised). A sum of distinct entries
+    of the sorted counts thus moves by at most one: scale 1 and variance 1 keep the promises. Halving the sum of two
+    middles afterwards halves its noise, where noising the median itself would not.
+    """
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Sort each part and read its middle."""
+        order, starts = layout.group()
+        return part_middles(counts, order, starts)

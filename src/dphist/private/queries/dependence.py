@@ -10,7 +10,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.model.coded import Axes
-from dphist.private.held import ceiling, check_axes, count_tables, table_shapes
+from dphist.private.held import check_axes, check_model, count_tables, distances, table_shapes
 from dphist.private.questions import IntArray, Layout, proven, seal
 
 # Twice the square of fewer records is below 2⁶³.
@@ -114,19 +114,13 @@ class TableDistances:
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Add up what every table is apart from the model beyond its penalty."""
-        found, begin = 0, 0
-        for place, table in enumerate(count_tables(counts, layout, self.tables)):
-            # The model is cut where counts are: a public number stays one, and no sum overflows.
-            said = np.clip(self.model[begin : begin + table.size], 0, ceiling(table.shape))
-            begin += table.size
-            found += max(0, int(np.abs(table.reshape(-1) - said).sum()) - int(self.penalties[place]))
-        return _cut(found)
+        apart = distances(counts, layout, self.tables, self.model)
+        beyond = (each - penalty for each, penalty in zip(apart, self.penalties.tolist(), strict=True))
+        return _cut(sum(max(0, each) for each in beyond))
 
     def scales(self, layout: Layout) -> Fraction:
         """One for each table."""
-        shapes = table_shapes(layout, self.tables)
-        if self.model.shape != (sum(int(np.prod(shape)) for shape in shapes),):
-            raise MechanismError("model: give one number for each cell of each table")
+        check_model(layout, self.tables, self.model)
         return Fraction(len(self.tables))
 
     def variances(self, layout: Layout) -> Fraction:

@@ -6,7 +6,7 @@ All tables of one question are counted in one pass over the records. Every table
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -126,27 +126,19 @@ class Residuals:
 
     def scales(self, layout: Layout) -> Scales:
         """The L1 move of each table, over its share."""
-        shapes = self._shapes(layout)
-        moved = [math.prod(2 * (size - 1) for size in shape) for shape in shapes]
-        return each_table(
-            [move / share for move, share in zip(moved, self.shares, strict=True)],
-            list(map(math.prod, shapes)),
-        )
+        return self._sizes(layout, lambda size: 2 * (size - 1))
 
     def variances(self, layout: Layout) -> Scales:
         """The squared L2 move of each table, over its share."""
-        shapes = self._shapes(layout)
-        moved = [math.prod(size * (size - 1) for size in shape) for shape in shapes]
-        return each_table(
-            [move / share for move, share in zip(moved, self.shares, strict=True)],
-            list(map(math.prod, shapes)),
-        )
+        return self._sizes(layout, lambda size: size * (size - 1))
 
-    def _shapes(self, layout: Layout) -> list[tuple[int, ...]]:
+    def _sizes(self, layout: Layout, move: Callable[[int], int]) -> Scales:
         shapes = table_shapes(layout, self.tables)
         if any(size < 2 for shape in shapes for size in shape):
             raise MechanismError("tables: an attribute of one value has no residual")
-        return shapes
+        moved = [math.prod(map(move, shape)) for shape in shapes]
+        sizes = [each / share for each, share in zip(moved, self.shares, strict=True)]
+        return each_table(sizes, list(map(math.prod, shapes)))
 
 
 def check_shares(shares: Sequence[Fraction], tables: int) -> None:

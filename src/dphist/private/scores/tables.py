@@ -9,7 +9,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.model.coded import Axes
-from dphist.private.held import ceiling, check_axes, count_tables, table_shapes
+from dphist.private.held import check_axes, check_model, distances
 from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
 # Weights and distances of tables that do not count alike: their products fit 64 bits.
@@ -58,28 +58,21 @@ class TableErrors:
 
     def draws(self, layout: Layout) -> int:
         """One choice after the other."""
-        shapes = table_shapes(layout, self.tables)
-        if self.model.shape != (sum(int(np.prod(shape)) for shape in shapes),):
-            raise MechanismError("model: give one number for each cell of each table")
+        check_model(layout, self.tables, self.model)
         return self.picks
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score every table once, and offer those that are left."""
-        scores, begin = np.empty(len(self.tables), dtype=np.int64), 0
-        for place, table in enumerate(count_tables(counts, layout, self.tables)):
-            # The model is cut where counts are: a public number stays one, and no sum overflows.
-            said = np.clip(self.model[begin : begin + table.size], 0, ceiling(table.shape))
-            begin += table.size
-            distance = int(np.abs(table.reshape(-1) - said).sum())
-            penalty = min(max(int(self.penalties[place]), 0), 2**61)
-            if self.weights is None:
-                scores[place] = distance - penalty
-            else:
-                scores[place] = int(self.weights[place]) * (
-                    min(distance, _FURTHEST) - min(penalty, _FURTHEST)
-                )
+        apart, penalties = (
+            distances(counts, layout, self.tables, self.model),
+            np.clip(self.penalties, 0, 2**61),
+        )
+        if self.weights is None:
+            scores, most = np.array(apart) - penalties, 2
+        else:
+            scores = self.weights * (np.minimum(apart, _FURTHEST) - np.minimum(penalties, _FURTHEST))
+            most = int(np.sort(self.weights)[-2:].sum())
         left = np.arange(len(self.tables))
-        most = 2 if self.weights is None else int(np.sort(self.weights)[-2:].sum())
         while True:
             chosen = yield Candidates(scores[left], np.array([0, left.size]), most)
             left = np.delete(left, int(chosen[0]))
