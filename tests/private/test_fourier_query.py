@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.kernels.doubledouble import root_lattice, to_lattice
+from dphist.kernels.doubledouble import to_lattice
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -210,29 +210,11 @@ def test_the_cut_is_exact_and_moves_nothing_apart():
         exact = [sign * (top + offset) for offset in offsets]
         high = np.array([float(value) for value in exact])
         low = np.array([float(value - int(float(value))) for value in exact])
-        got = to_lattice(np.stack([high, low]), np.arange(len(exact)), 1.0, ceiling)
+        got = to_lattice(np.stack([high, low]), 1.0, ceiling)
         assert got.tolist() == [max(-top, min(top, value)) for value in exact]
         for a, b in pairwise(exact):
             i = exact.index(a)
             assert abs(int(got[i + 1]) - int(got[i])) <= abs(b - a)
-
-
-def test_the_cut_of_roots_is_exact():
-    ceiling = 2.0**61
-    top = int(ceiling)
-    roots = [top + offset for offset in (-1000, -129, -128, -127, -1, 0, 1, 128, 1000, 2**60, 2**61)]
-    high, low = [], []
-    for root in roots:
-        square = root * root
-        high.append(float(square))
-        low.append(float(square - int(float(square))))
-    got = root_lattice(np.array([high, low]), 1.0, ceiling)
-    # A wide number holds 106 of the 122 bits of such a square, so the root is known to far better than one.
-    assert all(
-        abs(int(value) - min(top, root)) <= 1 and value <= top for value, root in zip(got, roots, strict=True)
-    )
-    assert got[-1] == got[-2] == got[-3] == top
-    assert got[1] < got[4] < top
 
 
 def test_a_step_beside_the_cut_moves_an_answer_by_one_step():

@@ -1,9 +1,8 @@
 """A Fourier transform in numbers twice as wide as a double, with an error bound that can be paid for.
 
-A *wide* number is an unevaluated sum of two doubles, ``high + low``, about 106 bits. Error-free sums and
-products of doubles (Knuth, Dekker) make its arithmetic out of ordinary instructions. A wide array is
-``float64[2, …]``, a wide complex array ``float64[4, …]`` = real high, real low, imaginary high, imaginary
-low.
+A *wide* number is an unevaluated sum of two doubles, high + low, about 106 bits. Error-free sums and products of
+doubles (Knuth, Dekker) make its arithmetic out of ordinary instructions. A wide array is ``[2, …]``, high and low; a
+wide complex array ``[2, 2, …]`` has the real and the imaginary part second.
 
 Why so wide: a Fourier coefficient of counts is released on a lattice finer than its noise, for counts that
 may sum to 2⁶². A double's transform errs by about 2⁻⁴⁸ of that, more than the noise; this one by less than
@@ -12,16 +11,20 @@ may sum to 2⁶². A double's transform errs by about 2⁻⁴⁸ of that, more t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
-
+IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+# Butterflies that are computed together: their numbers stay in a cache.
+_BLOCK = 4096
 
 # What one butterfly, a + b and w(a − b), can err by, in units of u² = 2⁻¹⁰⁶ relative to |a| + |b|: a sum of wide
 # numbers errs by 3, a product by 5; a complex product by √2·(5 + 3) < 12; a twiddle factor w, itself one
@@ -46,119 +49,55 @@ def fourier_error(n: int) -> Fraction:
     return _BUTTERFLY * (3 * passes + 9) * 8 * (isqrt(n) + 1)
 
 
-@kernel
-def _two_sum(a: float, b: float) -> tuple[float, float]:
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
-@kernel
-def _two_product(a: float, b: float) -> tuple[float, float]:
-    p = a * b
-    c = 134217729.0 * a  # 2²⁷ + 1: splits a double into halves whose products are exact
-    ah = c - (c - a)
-    al = a - ah
-    c = 134217729.0 * b
-    bh = c - (c - b)
-    bl = b - bh
-    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
-
-
-@kernel
-def _add(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
-    s, e = _two_sum(ah, bh)
-    e += al + bl
+def added(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The sum of wide numbers, real or complex."""
+    s = a[0] + b[0]
+    t = s - a[0]
+    e = (a[0] - (s - t)) + (b[0] - t) + (a[1] + b[1])
     h = s + e
-    return h, e - (h - s)
+    return np.stack([h, e - (h - s)])
 
 
-@kernel
-def _multiply(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
-    p, e = _two_product(ah, bh)
-    e += ah * bl + al * bh
+def multiplied(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The product of wide real numbers."""
+    p = a[0] * b[0]
+    (ah, al), (bh, bl) = _halves(a[0]), _halves(b[0])
+    e = ((ah * bh - p) + ah * bl + al * bh) + al * bl + (a[0] * b[1] + a[1] * b[0])
     h = p + e
-    return h, e - (h - p)
+    return np.stack([h, e - (h - p)])
 
 
-@kernel
-def _times(
-    ar: float, as_: float, ai: float, aj: float, br: float, bs: float, bi: float, bj: float
-) -> tuple[float, float, float, float]:
-    """Multiply the wide complex numbers (ar+as) + i(ai+aj) and (br+bs) + i(bi+bj)."""
-    rh, rl = _multiply(ar, as_, br, bs)
-    sh, sl = _multiply(ai, aj, bi, bj)
-    th, tl = _multiply(ar, as_, bi, bj)
-    uh, ul = _multiply(ai, aj, br, bs)
-    xh, xl = _add(rh, rl, -sh, -sl)
-    yh, yl = _add(th, tl, uh, ul)
-    return xh, xl, yh, yl
+def _halves(a: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Doubles as sums of two with half the digits, whose products are exact."""
+    c = 134217729.0 * a  # 2²⁷ + 1
+    high = c - (c - a)
+    return high, a - high
 
 
-@kernel
-def _stockham(x: FloatArray, y: FloatArray, roots: FloatArray) -> int:
-    """Transform x in place of length 2^p with scratch y; returns 1 when the result ended up in y.
-
-    Stockham's order needs no bit reversal and its inner loop runs over neighbours.
-    """
-    n = x.shape[1]
-    half, m, swapped = n // 2, 1, 0
-    while half >= 1:
-        for j in range(half):
-            wr, ws, wi, wj = roots[0, j * m], roots[1, j * m], roots[2, j * m], roots[3, j * m]
-            a, b, c, d = j * m, (j + half) * m, 2 * j * m, (2 * j + 1) * m
-            for k in range(m):
-                pr, ps, pi, pj = x[0, a + k], x[1, a + k], x[2, a + k], x[3, a + k]
-                qr, qs, qi, qj = x[0, b + k], x[1, b + k], x[2, b + k], x[3, b + k]
-                y[0, c + k], y[1, c + k] = _add(pr, ps, qr, qs)
-                y[2, c + k], y[3, c + k] = _add(pi, pj, qi, qj)
-                er, es = _add(pr, ps, -qr, -qs)
-                ei, ej = _add(pi, pj, -qi, -qj)
-                y[0, d + k], y[1, d + k], y[2, d + k], y[3, d + k] = _times(er, es, ei, ej, wr, ws, wi, wj)
-        x, y = y, x
-        swapped = 1 - swapped
-        half //= 2
-        m *= 2
-    return swapped
+def times(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The product of wide complex numbers."""
+    parts = multiplied(a[:, :, None], b[:, None, :])
+    return added(parts[:, 0], np.stack([-parts[:, 1, 1], parts[:, 1, 0]], axis=1))
 
 
-@kernel
-def _pointwise(x: FloatArray, factors: FloatArray) -> None:
-    for k in range(x.shape[1]):
-        x[0, k], x[1, k], x[2, k], x[3, k] = _times(
-            x[0, k],
-            x[1, k],
-            x[2, k],
-            x[3, k],
-            factors[0, k],
-            factors[1, k],
-            factors[2, k],
-            factors[3, k],
-        )
+def conjugate(a: FloatArray) -> FloatArray:
+    """The conjugate of wide complex numbers."""
+    return np.stack([a[:, 0], -a[:, 1]], axis=1)
 
 
-@kernel
-def _powers(coarse: FloatArray, fine: FloatArray, out: FloatArray) -> None:
-    size = fine.shape[1]
-    for t in range(out.shape[1]):
-        a, b = t // size, t % size
-        out[0, t], out[1, t], out[2, t], out[3, t] = _times(
-            coarse[0, a],
-            coarse[1, a],
-            coarse[2, a],
-            coarse[3, a],
-            fine[0, b],
-            fine[1, b],
-            fine[2, b],
-            fine[3, b],
-        )
+def widened(values: Sequence[int]) -> FloatArray:
+    """Integers over 2^digits as wide numbers: two roundings each, so 106 bits are right."""
+    high = [float(Fraction(value, 2**_DIGITS)) for value in values]
+    low = [float(Fraction(value, 2**_DIGITS) - Fraction(h)) for value, h in zip(values, high, strict=True)]
+    return np.array([high, low])
 
 
-def widen_integer(value: int) -> tuple[float, float]:
-    """Write ``value`` ÷ 2^digits as a wide number: two roundings, so 106 bits are right."""
-    exact = Fraction(value, 2**_DIGITS)
-    high = float(exact)
-    return high, float(exact - Fraction(high))
+def widen(counts: IntArray) -> FloatArray:
+    """Integers below 2⁶² as wide complex numbers, exactly."""
+    out = np.zeros((2, 2, *counts.shape))
+    out[0, 0] = counts
+    out[1, 0] = counts - out[0, 0].astype(np.int64)
+    return out
 
 
 def _unit_root(order: int) -> tuple[int, int]:
@@ -189,196 +128,90 @@ def roots(order: int, count: int) -> FloatArray:
     Two small tables, right to some 240 bits, are multiplied once: every entry errs by a few units of 2⁻¹⁰⁶.
     """
     size = isqrt(max(count - 1, 0)) + 1
-    base = _unit_root(order)
-    fine, giant = _table(base, size)
+    fine, giant = _table(_unit_root(order), size)
     coarse, _ = _table(giant, -(-count // size))
-    out = np.empty((4, count))
-    _powers(coarse, fine, out)
+    out = times(coarse[..., None], fine[..., None, :]).reshape(2, 2, -1)[..., :count]
     out.flags.writeable = False
     return out
 
 
 def _table(base: tuple[int, int], count: int) -> tuple[FloatArray, tuple[int, int]]:
     """Powers 0 … count − 1 of ``base`` as wide numbers, and power ``count`` as integers."""
-    table = np.empty((4, count))
-    c, s = 1 << _DIGITS, 0
-    for t in range(count):
-        table[0, t], table[1, t] = widen_integer(c)
-        table[2, t], table[3, t] = widen_integer(s)
-        c, s = (c * base[0] - s * base[1]) >> _DIGITS, (c * base[1] + s * base[0]) >> _DIGITS
-    return table, (c, s)
+    powers = [(1 << _DIGITS, 0)]
+    for _ in range(count):
+        c, s = powers[-1]
+        powers.append(((c * base[0] - s * base[1]) >> _DIGITS, (c * base[1] + s * base[0]) >> _DIGITS))
+    cosines, sines = zip(*powers[:-1], strict=True)
+    return np.stack([widened(cosines), widened(sines)], axis=1), powers[-1]
 
 
 @lru_cache(maxsize=2)
 def _chirp(n: int, length: int) -> tuple[FloatArray, FloatArray]:
     """Bluestein's chirp exp(−πi j² ÷ n), and the transform of its conjugate around a circle, ÷ length."""
-    table = roots(2 * n, 2 * n)
-    squares = (np.arange(n, dtype=np.int64) ** 2) % (2 * n)
-    chirp = np.ascontiguousarray(table[:, squares])
-    circle = np.zeros((4, length))
-    circle[:, :n] = chirp
-    circle[:, length - n + 1 :] = chirp[:, 1:][:, ::-1]
-    circle[2:] *= -1.0
-    spectrum = _transform(circle, np.empty_like(circle), roots(length, length // 2))
-    return chirp, np.ascontiguousarray(spectrum) / length
+    chirp = roots(2 * n, 2 * n)[..., np.arange(n, dtype=np.int64) ** 2 % (2 * n)]
+    circle = np.zeros((2, 2, length))
+    circle[..., :n] = conjugate(chirp)
+    circle[..., length - n + 1 :] = circle[..., n - 1 : 0 : -1]
+    return chirp, _transform(circle) / length
 
 
-def _transform(x: FloatArray, scratch: FloatArray, table: FloatArray) -> FloatArray:
-    return scratch if _stockham(x, scratch, table) else x
+def _transform(x: FloatArray) -> FloatArray:
+    """Transform wide complex numbers, a power of two of them.
+
+    Stockham's order needs no bit reversal, and neighbours stay neighbours.
+    """
+    n, m = x.shape[-1], 1
+    half, table = n // 2, roots(n, max(1, n // 2))
+    while m < n:
+        factors = np.repeat(table[..., ::m], m, axis=-1)
+        sums, rest = np.empty((2, 2, half)), np.empty((2, 2, half))
+        for begin in range(0, half, _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            one, other = x[..., :half][..., block], x[..., half:][..., block]
+            sums[..., block] = added(one, other)
+            rest[..., block] = times(added(one, -other), factors[..., block])
+        x = np.stack([part.reshape(2, 2, -1, m) for part in (sums, rest)], axis=-2).reshape(2, 2, n)
+        m *= 2
+    return x
 
 
 def wide_fourier(values: FloatArray) -> FloatArray:
     """Transform the last axis of a wide complex array: Σⱼ xⱼ exp(−2πi jf ÷ n), not yet divided by √n."""
-    n = values.shape[-1]
-    out = np.empty_like(values)
-    rows, target = values.reshape(4, -1, n), out.reshape(4, -1, n)
+    rows = values.reshape(2, 2, -1, values.shape[-1])
+    turned = [_fourier(rows[:, :, row]) for row in range(rows.shape[2])]
+    return np.stack(turned, axis=2).reshape(values.shape)
+
+
+def _fourier(row: FloatArray) -> FloatArray:
+    n = row.shape[-1]
     if n & (n - 1) == 0:
-        table = roots(n, max(1, n // 2))
-        x, y = np.empty((4, n)), np.empty((4, n))
-        for r in range(rows.shape[1]):
-            x[:] = rows[:, r]
-            target[:, r] = _transform(x, y, table)
-        return out
+        return _transform(row)
     # Bluestein: jf = (j² + f² − (f − j)²) ÷ 2 turns any length into a circular convolution with a chirp.
     length = 1 << (2 * n - 2).bit_length()
     chirp, spectrum = _chirp(n, length)
-    table = roots(length, length // 2)
-    x, y = np.zeros((4, length)), np.empty((4, length))
-    for r in range(rows.shape[1]):
-        x[:] = 0.0
-        x[:, :n] = rows[:, r]
-        _pointwise(x[:, :n], chirp)
-        there = _transform(x, y, table)
-        _pointwise(there, spectrum)
-        # The inverse transform is the transform between two conjugations.
-        there[2:] *= -1.0
-        back = _transform(there, y if there is x else x, table)[:, :n]
-        back[2:] *= -1.0
-        _pointwise(back, chirp)
-        target[:, r] = back
-    return out
+    padded = np.zeros((2, 2, length))
+    padded[..., :n] = times(row, chirp)
+    # The inverse transform is the transform between two conjugations.
+    back = conjugate(_transform(conjugate(times(_transform(padded), spectrum))))
+    return times(back[..., :n], chirp)
 
 
-def widen(counts: NDArray[np.int64]) -> FloatArray:
-    """Integers below 2⁶² as wide complex numbers, exactly."""
-    out = np.zeros((4, *counts.shape))
-    out[0] = counts
-    out[1] = counts - out[0].astype(np.int64)
-    return out
-
-
-@kernel
-def difference_of_parts(values: FloatArray, high: float, low: float) -> FloatArray:
-    """(Real − imaginary part) × (high + low) of wide complex numbers ``[4, k]``: Hartley's coordinates."""
-    out = np.empty((2, values.shape[1]))
-    for k in range(values.shape[1]):
-        a, b = _add(values[0, k], values[1, k], -values[2, k], -values[3, k])
-        out[0, k], out[1, k] = _multiply(a, b, high, low)
-    return out
-
-
-@kernel
-def turned_real_parts(values: FloatArray, factors: FloatArray) -> FloatArray:
-    """Real part of wide complex ``values[4, r, k] × factors[4, k]`` for the first k entries of every row."""
-    rows, size = values.shape[1], factors.shape[1]
-    out = np.empty((2, rows, size))
-    for r in range(rows):
-        for k in range(size):
-            a, b = _multiply(values[0, r, k], values[1, r, k], factors[0, k], factors[1, k])
-            c, d = _multiply(values[2, r, k], values[3, r, k], factors[2, k], factors[3, k])
-            out[0, r, k], out[1, r, k] = _add(a, b, -c, -d)
-    return out
-
-
-def scaled(factors: FloatArray, high: float, low: float) -> FloatArray:
-    """Wide complex numbers ``[4, k]`` times the wide number high + low."""
-    constant = np.zeros_like(factors)
-    constant[0], constant[1] = high, low
-    out = factors.copy()
-    _pointwise(out, constant)
-    return out
-
-
-@kernel
-def to_lattice(
-    values: FloatArray, index: NDArray[np.int64], power: float, ceiling: float
-) -> NDArray[np.int64]:
-    """Round chosen wide numbers × ``power`` (a power of two) to integers, cut at ±ceiling (at most 2⁶¹).
+def to_lattice(values: FloatArray, power: float, ceiling: float) -> IntArray:
+    """Round wide numbers × ``power`` (a power of two) to integers, cut at ±ceiling (at most 2⁶¹).
 
     Rounded first and cut afterwards, as integers: so two answers are never further apart than they were uncut. To
     compare the high word alone with the ceiling would not do: of two numbers on either side of the nearest double, one
     would be cut and the other, up to half the spacing of doubles there (128) away, would not be.
     """
-    out = np.empty(index.size, dtype=np.int64)
-    most = np.int64(ceiling)
-    for i in range(index.size):
-        a, b = values[0, index[i]] * power, values[1, index[i]] * power
-        # A high word twice the ceiling is beyond it whatever the low word is; nearer ones fit 64 bits.
-        if a >= 2.0 * ceiling:
-            out[i] = most
-        elif a <= -2.0 * ceiling:
-            out[i] = -most
-        else:
-            whole = np.floor(a)
-            rounded = np.int64(whole) + np.int64(np.floor((a - whole) + b + 0.5))
-            out[i] = min(most, max(-most, rounded))
-    return out
+    a, b = values * power
+    # A high word twice the ceiling is beyond it whatever the low word is; nearer ones fit 64 bits.
+    a = np.clip(a, -2.0 * ceiling, 2.0 * ceiling)
+    whole = np.floor(a)
+    rounded = whole.astype(np.int64) + np.floor((a - whole) + b + 0.5).astype(np.int64)
+    return np.clip(rounded, -int(ceiling), int(ceiling))
 
 
-@kernel
-def folded_energy(values: FloatArray, fold: NDArray[np.int64], size: int) -> FloatArray:
-    """Sum the squares of the wide numbers with the same ``fold`` index."""
-    out = np.zeros((2, size))
-    for k in range(fold.size):
-        a, b = _multiply(values[0, k], values[1, k], values[0, k], values[1, k])
-        f = fold[k]
-        out[0, f], out[1, f] = _add(out[0, f], out[1, f], a, b)
-    return out
-
-
-@kernel
-def wide_running_sum(values: FloatArray, backwards: bool) -> FloatArray:
-    """Running sums of wide numbers ``[2, a, k, b]`` along k, inclusive; from the end when ``backwards``."""
-    out = values.copy()
-    _, outer, size, inner = values.shape
-    for a in range(outer):
-        for step in range(1, size):
-            k = size - 1 - step if backwards else step
-            previous = k + 1 if backwards else k - 1
-            for b in range(inner):
-                out[0, a, k, b], out[1, a, k, b] = _add(
-                    out[0, a, k, b], out[1, a, k, b], out[0, a, previous, b], out[1, a, previous, b]
-                )
-    return out
-
-
-@kernel
-def wide_sum(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Add two wide arrays ``[2, k]``."""
-    out = np.empty_like(first)
-    for k in range(first.shape[1]):
-        out[0, k], out[1, k] = _add(first[0, k], first[1, k], second[0, k], second[1, k])
-    return out
-
-
-@kernel
-def root_lattice(energy: FloatArray, power: float, ceiling: float) -> NDArray[np.int64]:
-    """⌊√energy × power⌋ of wide non-negative numbers, for a power of two, cut at ``ceiling`` as `to_lattice` cuts."""
-    out = np.empty(energy.shape[1], dtype=np.int64)
-    most = np.int64(ceiling)
-    for k in range(energy.shape[1]):
-        if energy[0, k] <= 0.0:
-            out[k] = 0
-            continue
-        s = np.sqrt(energy[0, k])
-        p, e = _two_product(s, s)
-        a, b = _add(energy[0, k], energy[1, k], -p, -e)
-        t = a / (2.0 * s)  # Newton's step from a double's root
-        h = s + t
-        a, b = h * power, (t - (h - s)) * power
-        if a >= 2.0 * ceiling:
-            out[k] = most
-        else:
-            whole = np.floor(a)
-            out[k] = min(most, np.int64(whole) + np.int64(np.floor((a - whole) + b)))
-    return out
+def in_units(values: FloatArray, bits: int) -> NDArray[Any]:
+    """Wide numbers in units of 2^−bits as Python's integers, within two units."""
+    high, low = np.floor(values * 2.0**bits)
+    return np.array([int(a) + int(b) for a, b in zip(high.tolist(), low.tolist(), strict=True)], dtype=object)

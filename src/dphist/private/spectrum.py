@@ -27,14 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.doubledouble import (
-    difference_of_parts,
+    added,
     fourier_error,
+    multiplied,
     roots,
-    scaled,
-    turned_real_parts,
     wide_fourier,
     widen,
-    widen_integer,
+    widened,
 )
 from dphist.private.questions import IntArray
 
@@ -48,15 +47,13 @@ RECORD_LIMIT = 2**62
 def coordinates(counts: IntArray, shape: Shape, basis: Basis) -> FloatArray:
     """All coordinates of the counts as wide numbers ``[2, cells]``, flat in C-order of their frequencies."""
     values = widen(counts.reshape(shape))
-    if basis == "fourier":
-        for axis in range(len(shape)):
-            last = np.ascontiguousarray(np.moveaxis(values, axis + 1, -1))
-            values = np.moveaxis(wide_fourier(last), -1, axis + 1)
-        return difference_of_parts(np.ascontiguousarray(values).reshape(4, -1), *_over_root(prod(shape), 1))
-    real = values[:2]
-    for axis in range(len(shape)):
-        real = np.moveaxis(_cosines(np.moveaxis(real, axis + 1, -1)), -1, axis + 1)
-    return np.ascontiguousarray(real).reshape(2, -1)
+    turn = wide_fourier if basis == "fourier" else _cosines
+    for axis in range(2, len(shape) + 2):
+        values = np.moveaxis(turn(np.ascontiguousarray(np.moveaxis(values, axis, -1))), -1, axis)
+    values = values.reshape(2, 2, -1)
+    if basis == "cosine":
+        return values[:, 0]
+    return multiplied(added(values[:, 0], -values[:, 1]), _over_root(prod(shape), 1))
 
 
 def coordinates_error(shape: Shape, basis: Basis) -> Fraction:
@@ -132,25 +129,27 @@ def root_above(n: int) -> Fraction:
 
 
 def _cosines(values: FloatArray) -> FloatArray:
-    """The orthonormal cosine transform of wide real numbers along the last axis.
+    """The orthonormal cosine transform along the last axis of a wide complex array without imaginary part.
 
     Take the cells at even places and then those at odd places backwards: the Fourier coefficient m of that
     sequence, turned by exp(−πim/2n), has the real part Σⱼ xⱼ cos(πm(j + ½)/n) (Makhoul, 1980).
     """
     n = values.shape[-1]
     order = np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]])
-    rows = np.zeros((4, values[0].size // n, n))
-    rows[:2] = values.reshape(2, -1, n)[:, :, order]
-    return turned_real_parts(wide_fourier(rows), _cosine_factors(n)).reshape(values.shape)
+    turned = wide_fourier(values[..., order])
+    factors = _cosine_factors(n).reshape(2, 2, *(1,) * (values.ndim - 3), n)
+    turned[:, 0] = added(multiplied(turned[:, 0], factors[:, 0]), -multiplied(turned[:, 1], factors[:, 1]))
+    turned[:, 1] = 0.0
+    return turned
 
 
 @lru_cache(maxsize=4)
 def _cosine_factors(n: int) -> FloatArray:
-    factors = scaled(roots(4 * n, n), *_over_root(n, 2))
-    factors[:, :1] = scaled(roots(4 * n, 1), *_over_root(n, 1))
-    return factors
+    heights = np.repeat(_over_root(n, 2), n, axis=1)
+    heights[:, :1] = _over_root(n, 1)
+    return multiplied(roots(4 * n, n), heights[:, None])
 
 
-def _over_root(n: int, numerator: int) -> tuple[float, float]:
+def _over_root(n: int, numerator: int) -> FloatArray:
     """√numerator ÷ √n as a wide number."""
-    return widen_integer(isqrt((numerator << 512) // n))
+    return widened([isqrt((numerator << 512) // n)])

@@ -59,9 +59,8 @@ class Frequencies:
         """Transform, keep the corner of low frequencies, round to the lattice."""
         values = coordinates(counts, self.shape, self.basis)
         places = corner(self.shape, self.keep, self.basis)
-        return to_lattice(values, places, 2.0**self._power, _CEILING).reshape(
-            kept(self.shape, self.keep, self.basis)
-        )
+        kept_values = to_lattice(values[:, places], 2.0**self._power, _CEILING)
+        return kept_values.reshape(kept(self.shape, self.keep, self.basis))
 
     def scales(self, layout: Layout) -> Fraction:
         """Noise of the proven sensitivity at ε = 1, in lattice steps, rounded up to a short fraction."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil, isqrt, prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.doubledouble import folded_energy, root_lattice, wide_running_sum, wide_sum
+from dphist.kernels.doubledouble import in_units
 from dphist.private.questions import Candidates, IntArray, Layout, proven
 from dphist.private.spectrum import (
-    RECORD_LIMIT,
     Basis,
     bands,
     coordinates,
@@ -23,11 +23,14 @@ from dphist.private.spectrum import (
     root_above,
 )
 
-FloatArray = NDArray[np.float64]
+# Python's integers.
+Wholes = NDArray[Any]
 
 # Scores are integers in units of 2^−10 records.
 _POWER = 10
-_CEILING = 2.0**61
+_CEILING = 2**61
+# Coordinates are integers in units of 2^−60 before they are squared and added up, which is exact.
+_BITS = 60
 _LARGEST_NOISE = 2**53
 
 
@@ -58,8 +61,8 @@ class LowFrequencies:
     ρ = √2·a, or 2a between bases. (√2 is reached: B half of A, x nearly all in the rest of A, and e against x_B there
     and along x_A beyond it.) The public noise term moves nothing.
 
-    Computed tails are within η: the coordinates' own error in norm, and the rounding of sums of non-negative wide
-    numbers and of the root, relative to at most 2⁶². So the difference of two computed changes is at most ρ + 4η.
+    Computed tails are within η: the coordinates' own error in norm, and that of writing each as an integer, at most two
+    units of 2⁻⁶⁰; from there on all is exact. So the difference of two computed changes is at most ρ + 4η.
     Flooring to a lattice adds less than one unit to one change and takes less than one from the other: as integers
     they differ by at most ⌈(ρ + 4η)·2¹⁰⌉ + 1. Cutting at 2⁶¹ shrinks a change towards zero and keeps its sign: changes
     of opposite signs come closer, and of equal signs differ by at most the larger, ⌈(a + 2η)·2¹⁰⌉, which is no more.
@@ -90,8 +93,8 @@ class LowFrequencies:
     def range(self) -> int:
         """Bound how far one step can tilt the choice, in lattice units."""
         error = max(coordinates_error(self.shape, basis) for basis in self.bases)
-        error += RECORD_LIMIT * Fraction(prod(self.shape) + 64, 2**98) + Fraction(1, 2**40)
         n = prod(self.shape)
+        error += 2 * root_above(n) / 2**_BITS
         # √2·a = √(2n(n − 1)) ÷ n within one basis, 2a = √(4n(n − 1)) ÷ n between two.
         tilt = root_above((2 if len(set(self.bases)) == 1 else 4) * n * (n - 1)) / n
         steps: int = ceil((tilt + 4 * error) * 2**_POWER)
@@ -108,10 +111,12 @@ class LowFrequencies:
 
     def _scores(self, counts: IntArray, basis: Basis) -> IntArray:
         grid = bands(self.shape, basis)
-        values = coordinates(counts, self.shape, basis)
-        energy = folded_energy(values, fold(self.shape, basis), prod(grid)).reshape(2, *grid)
-        tails = root_lattice(_outside(energy), 2.0**_POWER, _CEILING)
-        return np.asarray(-tails - self._noise_errors(basis), dtype=np.int64)
+        values = in_units(coordinates(counts, self.shape, basis), _BITS)
+        energy = np.zeros(prod(grid), dtype=object)
+        np.add.at(energy, fold(self.shape, basis), values * values)
+        outside = _outside(energy.reshape(grid)).reshape(-1).tolist()
+        tails = [min(isqrt(tail << 2 * _POWER) >> _BITS, _CEILING) for tail in outside]
+        return -np.array(tails, dtype=np.int64) - self._noise_errors(basis)
 
     def _noise_errors(self, basis: Basis) -> IntArray:
         """√(2z) · column sum · noise on the lattice; floating point will do, for it is public."""
@@ -132,30 +137,23 @@ class LowFrequencies:
         # Keeping every wave is not transforming at all: the cells themselves, of sensitivity one.
         column[-1] = 1.0
         errors = np.sqrt(2.0 * waves) * column * float(self.noise) * 2.0**_POWER
-        return np.minimum(errors, _CEILING).astype(np.int64)
+        return np.minimum(errors, float(_CEILING)).astype(np.int64)
 
 
-def _outside(energy: FloatArray) -> FloatArray:
-    """Energy outside each corner, as wide numbers: sums of non-negative terms only, so nothing cancels.
+def _outside(energy: Wholes) -> Wholes:
+    """Energy outside each corner.
 
     What lies outside the box k₁ × k₂ × … is the disjoint union over axes i of "below k on the axes before
     i, at or beyond kᵢ on axis i, anything on the axes after".
     """
-    grid = energy.shape[1:]
-    outside = np.zeros((2, prod(grid)))
+    grid = energy.shape
+    outside = np.zeros(grid, dtype=object)
     for axis in reversed(range(len(grid))):
-        inclusive = _running(energy, axis, backwards=True)
+        inclusive = np.flip(np.cumsum(np.flip(energy, axis), axis), axis)
         beyond = np.zeros_like(inclusive)
         beyond[..., :-1] = inclusive[..., 1:]
         for before in range(axis):
-            beyond = _running(beyond, before, backwards=False)
-        full = beyond.reshape(beyond.shape + (1,) * (len(grid) - axis - 1))
-        outside = wide_sum(outside, np.ascontiguousarray(np.broadcast_to(full, (2, *grid))).reshape(2, -1))
+            beyond = np.cumsum(beyond, before)
+        outside += beyond.reshape(beyond.shape + (1,) * (len(grid) - axis - 1))
         energy = inclusive[..., 0]
     return outside
-
-
-def _running(values: FloatArray, axis: int, *, backwards: bool) -> FloatArray:
-    shape = values.shape[1:]
-    folded = np.ascontiguousarray(values).reshape(2, -1, shape[axis], prod(shape[axis + 1 :]))
-    return wide_running_sum(folded, backwards).reshape(values.shape)
