@@ -63,17 +63,3 @@ def provide(what: str, bring: Callable[[], object]) -> None:
 def brought(what: str) -> Any:
     """What was provided for."""
     return _later[what]()
-
-
-_ours = False
-
-
-def process_is_ours() -> None:
-    """Say that nobody else's functions run in this process: it is a command of dphist's."""
-    global _ours
-    _ours = True
-
-
-def is_ours() -> bool:
-    """Whether libraries may be kept from loading what only other people's functions would want."""
-    return _ours

@@ -108,9 +108,7 @@ def main() -> None:
     """Run the command line; every error we know ends in one line and its exit code, never a traceback."""
     from dphist.cli.ending import ended_by
     from dphist.cli.quickly import plain_command
-    from dphist.extras import process_is_ours
 
-    process_is_ours()
     _remind_in_one_line()
     _escape_what_the_screen_has_not()
     try:

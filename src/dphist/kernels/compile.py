@@ -13,15 +13,11 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
-
-from dphist.extras import is_ours
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -120,9 +116,7 @@ def _is_trusted(folder: str) -> bool:
 @functools.cache
 def load() -> Any:
     """Load numba, and tell it what a kernel is, so that kernels can call each other."""
-    with _without_linear_algebra():
-        import numba
-        import numba.np.arraymath
+    import numba
     from numba.core import event
     from numba.extending import typeof_impl
 
@@ -130,23 +124,6 @@ def load() -> Any:
     if _announce is not None:
         event.register("numba:compile", _listener(event.Listener, _announce))
     return numba
-
-
-@contextmanager
-def _without_linear_algebra() -> Iterator[None]:
-    """Keep numba from looking for SciPy's linear algebra, which takes as long to load as numba: no kernel uses it.
-
-    Only where the process is ours: a user's own compiled functions may want it.
-    """
-    if not is_ours() or "scipy.linalg" in sys.modules:
-        yield
-        return
-    # What is None here cannot be imported; numba then goes on without.
-    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules["scipy.linalg"]
 
 
 _announce: Callable[[str | None], None] | None = None

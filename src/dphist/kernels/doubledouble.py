@@ -208,7 +208,8 @@ def to_lattice(values: FloatArray, power: float, ceiling: float) -> IntArray:
     a = np.clip(a, -2.0 * ceiling, 2.0 * ceiling)
     whole = np.floor(a)
     rounded = whole.astype(np.int64) + np.floor((a - whole) + b + 0.5).astype(np.int64)
-    return np.clip(rounded, -int(ceiling), int(ceiling))
+    most = int(ceiling)
+    return np.asarray(np.clip(rounded, -most, most), dtype=np.int64)
 
 
 def in_units(values: FloatArray, bits: int) -> NDArray[Any]:
