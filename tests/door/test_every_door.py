@@ -6,6 +6,7 @@ too little noise there, and the release would still verify.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from fractions import Fraction
@@ -16,7 +17,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
-from recording_noise import Recorded
+from recording_noise import Recorded, WritingNoise
 
 import dphist
 from dphist.errors import DphistError, EngineError
@@ -25,7 +26,6 @@ from dphist.mechanisms.bypart import ByPart
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing import parts
-from dphist.testing import RecordingNoise, read_draws
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(6)), dphist.Nominal("region", ["n", "e", "s", "w"])])
 EPSILON = Fraction(2, 7)
@@ -96,7 +96,7 @@ def test_a_unit_reaches_the_noise_the_promise_and_the_ledger(
         assert (entry.epsilon, entry.cost, entry.unit) == (EPSILON, EPSILON, PROMISES[unit])
         assert release.receipt == ("people", entry.id, entry.hash)
         assert book.unit("people") == unit
-    drawn = read_draws(seen)
+    drawn = [json.loads(line) for line in seen.read_text().splitlines()]
 
     # Rows: everybody's first `rows`, wherever they lie; all of them where no id is named.
     owned = Counter(table["user"].to_pylist())
@@ -140,7 +140,7 @@ def open_door(
         options = {"partition_by": "region", "workers": 2 if "workers" in door else 1}
     if door == "sparse":
         recipe = "sparselaplace"
-        monkeypatch.setattr(Noise, "system", classmethod(lambda _: RecordingNoise(path=seen)))
+        monkeypatch.setattr(Noise, "system", classmethod(lambda _: WritingNoise(str(seen))))
     return source, recipe, options
 
 

@@ -5,6 +5,6 @@ For tests, audits and docstrings; nothing that publishes imports it.
 
 from dphist.testing.conformance import check_mechanism
 from dphist.testing.gates import open_counts, run
-from dphist.testing.recording import Draw, RecordingNoise, read_draws
+from dphist.testing.recording import Draw, RecordingNoise
 
-__all__ = ["Draw", "RecordingNoise", "check_mechanism", "open_counts", "read_draws", "run"]
+__all__ = ["Draw", "RecordingNoise", "check_mechanism", "open_counts", "run"]

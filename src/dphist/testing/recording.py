@@ -1,25 +1,19 @@
 """A noise source that writes down what is asked of it: the exact scale, rate and size of every draw.
 
 The gate computes a scale from a budget, a share, a unit and a query; what matters is the one that reaches the
-sampler. Behind a gate, a `RecordingNoise` shows it, as exact fractions. Gates in other processes write it to a file.
+sampler. Behind a gate, a `RecordingNoise` shows it, as exact fractions.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.arguments import explained
-from dphist.errors import InputError
 from dphist.private.noise import Keystream, Noise
 
 IntArray = NDArray[np.int64]
@@ -51,12 +45,8 @@ class Draw:
 class RecordingNoise(Noise):
     """Draws as `Noise` does, and keeps every `Draw`, with what it gave, in ``drawn`` and ``given``.
 
-    With a ``path``, every draw is also a line of that file (`read_draws`), with what noise was added to: true counts,
-    which makes the file as private as the records. It is how draws of other processes are seen.
-
     Args:
         seed: Makes the noise the same again; without one it is as good as any.
-        path: A file to add every draw to.
 
     Example:
         >>> from dphist.private.queries import Identity
@@ -68,9 +58,8 @@ class RecordingNoise(Noise):
         [Draw(sampler='laplace', amounts=(Fraction(8, 1),), size=2)]
     """
 
-    def __init__(self, seed: int | None = None, *, path: str | Path | None = None) -> None:
+    def __init__(self, seed: int | None = None) -> None:
         super().__init__(Keystream() if seed is None else Keystream.for_tests(seed))
-        self.path = path
         self.drawn: list[Draw] = []
         self.given: list[IntArray] = []
 
@@ -120,38 +109,3 @@ class RecordingNoise(Noise):
     def _keep(self, draw: Draw, given: IntArray, added_to: IntArray | None = None) -> None:
         self.drawn.append(draw)
         self.given.append(given.copy())
-        if self.path is None:
-            return
-        line = {
-            "sampler": draw.sampler,
-            "amounts": [str(amount) for amount in draw.amounts],
-            "size": draw.size,
-            "values": [] if added_to is None else added_to.reshape(-1).tolist(),
-            "process": os.getpid(),
-        }
-        # One write, so that processes do not mix theirs.
-        with Path(self.path).open("ab", buffering=0) as file:
-            file.write(json.dumps(line).encode() + b"\n")
-
-
-@explained
-def read_draws(path: str | Path) -> list[dict[str, Any]]:
-    """Read what recorders wrote to a file, in the order in which it was drawn.
-
-    Args:
-        path: The file that they were given.
-
-    Returns:
-        For every draw its sampler, amounts, size, the values that noise was added to, and the process.
-
-    Example:
-        >>> read_draws("nothing was drawn here")
-        []
-    """
-    written = Path(path)
-    try:
-        return [json.loads(line) for line in written.read_text().splitlines()] if written.exists() else []
-    except (OSError, ValueError):
-        raise InputError(
-            "path must be a file that recorders wrote; this one cannot be read as that"
-        ) from None
