@@ -21,6 +21,7 @@ from dphist_bench.measuring import Failure, Line
 # Options beside --quick, and words that must be printed.
 QUICK = {
     "accuracy": ("", ["lines: cells", "planes: marginals", "geometric mean"]),
+    "replicates": ("--sort line", ["ten largest", "sums: long"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "composition": ("", ["226", "above the total"]),
     "precision": ("", ["s1", "on one side only"]),

@@ -77,6 +77,7 @@ ROOMS: dict[str, dict[str, str]] = {
     "accuracy": {
         "accuracy": "auto beside the best published algorithm, chosen with hindsight, on lines and planes",
         "coverage": "how often intervals hold the truth and how wide they are, case by case",
+        "replicates": "intervals from 80 replicates in plain SQL: how often they hold, how wide beside our own",
     },
     "trust": {
         "mutants": "bugs planted in the trusted code, one at a time: which of them the tests notice",
