@@ -15,7 +15,7 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid
 from dphist.testing import run
 from dphist_bench.cases import Case, Reading, Setting
-from dphist_bench.claims import Check
+from dphist_bench.claims import checking
 from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.papers.dpcube_histograms import DATA, asked, first
 from dphist_bench.results import Results, geometric_mean
@@ -78,57 +78,48 @@ def _best_cube(results: Results, measure: str) -> dict[tuple[str, str], float]:
 _AS_PUBLISHED = ", as published"
 
 
-def _ahead(measure: str, suffix: str = _AS_PUBLISHED) -> Check:
+@checking
+def _ahead(results: Results, measure: str, suffix: str = _AS_PUBLISHED) -> Finding:
     """Whether even the form of DPCube that is best at each point beats the others."""
-
-    def check(results: Results) -> Finding:
-        cube = _best_cube(results, measure)
-        words, holds = [], True
-        for other in ("Dwork (noisy cells)", f"KD-hybrid{suffix}", f"Privelet, all axes{suffix}"):
-            ratios = [cube[p.data, p.epsilon] / p.value for p in results.select(measure, method=other)]
-            mean = geometric_mean(ratios)
-            holds &= mean < 1
-            words.append(f"{mean:.2g} of {other}'s")
-        return Finding(
-            holds, f"{measure}: DPCube, in the form that is best at each point, has {', '.join(words)}"
-        )
-
-    return check
+    cube = _best_cube(results, measure)
+    words, holds = [], True
+    for other in ("Dwork (noisy cells)", f"KD-hybrid{suffix}", f"Privelet, all axes{suffix}"):
+        ratios = [cube[p.data, p.epsilon] / p.value for p in results.select(measure, method=other)]
+        mean = geometric_mean(ratios)
+        holds &= mean < 1
+        words.append(f"{mean:.2g} of {other}'s")
+    return Finding(
+        holds, f"{measure}: DPCube, in the form that is best at each point, has {', '.join(words)}"
+    )
 
 
-def _gap(suffix: str = _AS_PUBLISHED) -> Check:
+@checking
+def _gap(results: Results, suffix: str = _AS_PUBLISHED) -> Finding:
     """KD-hybrid's error over that of DPCube's best form, at the ends of the budgets."""
-
-    def check(results: Results) -> Finding:
-        cube = _best_cube(results, _RANDOM)
-        words, widens = [], True
-        for space in dict.fromkeys(point.data for point in results.select(_RANDOM)):
-            low, high = (
-                results.value(_RANDOM, data=space, epsilon=e, method=f"KD-hybrid{suffix}") / cube[space, e]
-                for e in ("0.1", "1")
-            )
-            widens &= high > max(1.0, low)
-            words.append(f"{space}: {low:.2f} times DPCube's best at α = 0.1, {high:.2f} at α = 1")
-        return Finding(widens, "; ".join(words))
-
-    return check
+    cube = _best_cube(results, _RANDOM)
+    words, widens = [], True
+    for space in dict.fromkeys(point.data for point in results.select(_RANDOM)):
+        low, high = (
+            results.value(_RANDOM, data=space, epsilon=e, method=f"KD-hybrid{suffix}") / cube[space, e]
+            for e in ("0.1", "1")
+        )
+        widens &= high > max(1.0, low)
+        words.append(f"{space}: {low:.2f} times DPCube's best at α = 0.1, {high:.2f} at α = 1")
+    return Finding(widens, "; ".join(words))
 
 
-def _large(suffix: str = _AS_PUBLISHED) -> Check:
+@checking
+def _large(results: Results, suffix: str = _AS_PUBLISHED) -> Finding:
     """What KD-hybrid and Privelet gain on DPCube when questions are large."""
-
-    def check(results: Results) -> Finding:
-        words, holds = [], True
-        for method in (f"KD-hybrid{suffix}", f"Privelet, all axes{suffix}"):
-            small, large = (
-                geometric_mean(results.ratios(measure, method, "DPCube, uniform"))
-                for measure in (_SMALL, _RANDOM)
-            )
-            holds &= large < small
-            words.append(f"{method}: {small:.2g} of DPCube's error on small ones, {large:.2g} on random ones")
-        return Finding(holds, "; ".join(words))
-
-    return check
+    words, holds = [], True
+    for method in (f"KD-hybrid{suffix}", f"Privelet, all axes{suffix}"):
+        small, large = (
+            geometric_mean(results.ratios(measure, method, "DPCube, uniform"))
+            for measure in (_SMALL, _RANDOM)
+        )
+        holds &= large < small
+        words.append(f"{method}: {small:.2g} of DPCube's error on small ones, {large:.2g} on random ones")
+    return Finding(holds, "; ".join(words))
 
 
 _HYBRID = (

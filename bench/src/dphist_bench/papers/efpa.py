@@ -14,7 +14,7 @@ import numpy as np
 from dphist.testing import run
 from dphist_bench import competitors, data
 from dphist_bench.cases import Reading
-from dphist_bench.claims import Check, beats, best
+from dphist_bench.claims import beats, best, checking
 from dphist_bench.experiment import Claim, DataSet, Experiment, Finding, FloatArray, IntArray, Method, Sweep
 from dphist_bench.metrics import kl_divergence, sliding_range_error
 from dphist_bench.papers.xu2013_setup import structure_first
@@ -115,19 +115,16 @@ _TABLE_3 = _printed(
 )
 
 
-def _cost(measure: str) -> Check:
+@checking
+def _cost(results: Results, measure: str) -> Finding:
     """What the correction costs against the printed algorithm read without its factor, which leaks."""
-
-    def check(results: Results) -> Finding:
-        ratio = geometric_mean(results.ratios(measure, "EFPA", _PRINTED_PLAIN))
-        scaled = geometric_mean(results.ratios(measure, "EFPA", _PRINTED))
-        return Finding(
-            ratio <= 1,
-            f"{measure} of the corrected EFPA is {ratio:.2g} of the printed one read without 1/√n, "
-            f"{scaled:.2g} of it read with 1/√n",
-        )
-
-    return check
+    ratio = geometric_mean(results.ratios(measure, "EFPA", _PRINTED_PLAIN))
+    scaled = geometric_mean(results.ratios(measure, "EFPA", _PRINTED))
+    return Finding(
+        ratio <= 1,
+        f"{measure} of the corrected EFPA is {ratio:.2g} of the printed one read without 1/√n, "
+        f"{scaled:.2g} of it read with 1/√n",
+    )
 
 
 _CORRECTION = (

@@ -18,7 +18,7 @@ from dphist.mechanisms.spec import parse
 from dphist.testing import open_counts
 from dphist_bench import competitors, data
 from dphist_bench.cases import Case, Reading, Setting
-from dphist_bench.claims import Check, beats, best, every
+from dphist_bench.claims import beats, best, checking, every
 from dphist_bench.data import files
 from dphist_bench.experiment import (
     Claim,
@@ -159,48 +159,41 @@ _ENDS = (_SMALL, _LARGE)
 _ON_SKYLINE = {"method": _SCHEMES, "epsilon": _ENDS}
 
 
-def _appear(*methods: str, share: tuple[float, float], field: Sequence[str] = _FIELD) -> Check:
+@checking
+def _appear(
+    results: Results, *methods: str, share: tuple[float, float], field: Sequence[str] = _FIELD
+) -> Finding:
     """Whether the methods are, each of them, on such a share of the skylines."""
-
-    def check(results: Results) -> Finding:
-        times, every_one = appearances(results, "CPU s", _KINDS, {"method": tuple(field), "epsilon": _ENDS})
-        holds = all(share[0] <= times.get(method, 0) / every_one <= share[1] for method in methods)
-        figures = ", ".join(f"{method} {times.get(method, 0)}" for method in methods)
-        return Finding(holds, f"on skylines, of {every_one}: {figures}")
-
-    return check
+    times, every_one = appearances(results, "CPU s", _KINDS, {"method": tuple(field), "epsilon": _ENDS})
+    holds = all(share[0] <= times.get(method, 0) / every_one <= share[1] for method in methods)
+    figures = ", ".join(f"{method} {times.get(method, 0)}" for method in methods)
+    return Finding(holds, f"on skylines, of {every_one}: {figures}")
 
 
-def _worst(measure: str, method: str, others: Sequence[str]) -> Check:
+@checking
+def _worst(results: Results, measure: str, method: str, others: Sequence[str]) -> Finding:
     """Whether a method has the largest error, in the geometric mean of its ratios to each other one."""
-
-    def check(results: Results) -> Finding:
-        means = {other: geometric_mean(results.ratios(measure, method, other)) for other in others}
-        figures = ", ".join(f"{mean:.2g} of {other}'s" for other, mean in means.items())
-        return Finding(all(mean > 1 for mean in means.values()), f"{measure} of {method} is {figures}")
-
-    return check
+    means = {other: geometric_mean(results.ratios(measure, method, other)) for other in others}
+    figures = ", ".join(f"{mean:.2g} of {other}'s" for other, mean in means.items())
+    return Finding(all(mean > 1 for mean in means.values()), f"{measure} of {method} is {figures}")
 
 
-def _steadiest(method: str, others: Sequence[str]) -> Check:
+@checking
+def _steadiest(results: Results, method: str, others: Sequence[str]) -> Finding:
     """Whether a method's error grows less from the shortest ranges to the longest than every other's."""
 
-    def growth(results: Results, name: str) -> float:
+    def growth(name: str) -> float:
         shortest = results.select(_LENGTH, method=name, x=float(_PERCENT[0]))
         longest = {
             (p.data, p.epsilon): p.value for p in results.select(_LENGTH, method=name, x=float(_PERCENT[-1]))
         }
         return geometric_mean(longest[p.data, p.epsilon] / p.value for p in shortest)
 
-    def check(results: Results) -> Finding:
-        mine = growth(results, method)
-        theirs = {other: growth(results, other) for other in others}
-        figures = ", ".join(f"{other}'s {value:.2g}" for other, value in theirs.items())
-        return Finding(
-            all(mine < value for value in theirs.values()), f"{method}'s grows {mine:.2g} times, {figures}"
-        )
-
-    return check
+    mine, theirs = growth(method), {other: growth(other) for other in others}
+    figures = ", ".join(f"{other}'s {value:.2g}" for other, value in theirs.items())
+    return Finding(
+        all(mine < value for value in theirs.values()), f"{method}'s grows {mine:.2g} times, {figures}"
+    )
 
 
 _CORRECTION = (

@@ -24,7 +24,7 @@ from dphist.model.workload import Workload
 from dphist.testing import open_counts
 from dphist_bench import data
 from dphist_bench.cases import Case, Reading, Setting
-from dphist_bench.claims import Check, exponents, power
+from dphist_bench.claims import checking, exponents, power
 from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.papers import privelet_time
 from dphist_bench.papers.privelet_time import BASIC, PLUS, STAR
@@ -180,21 +180,20 @@ def _linear(results: Results) -> Finding:
     )
 
 
-def _between(measure: str, method: str, other: str, split: float, least: float, most: float) -> Check:
+@checking
+def _between(
+    results: Results, measure: str, method: str, other: str, split: float, least: float, most: float
+) -> Finding:
     """Whether a method is ahead of another below a place on the axis, and within a factor of it above."""
-
-    def check(results: Results) -> Finding:
-        sides: dict[bool, list[float]] = {False: [], True: []}
-        for point in results.select(measure, method=method):
-            value = results.value(measure, method=other, data=point.data, epsilon=point.epsilon, x=point.x)
-            sides[(point.x or 0.0) > split].append(point.value / value)
-        below, above = geometric_mean(sides[False]), geometric_mean(sides[True])
-        return Finding(
-            below < 1 and least <= above <= most,
-            f"{measure} of {method} is {below:.2g} of {other}'s below {split:g} and {above:.2g} of it above",
-        )
-
-    return check
+    sides: dict[bool, list[float]] = {False: [], True: []}
+    for point in results.select(measure, method=method):
+        value = results.value(measure, method=other, data=point.data, epsilon=point.epsilon, x=point.x)
+        sides[(point.x or 0.0) > split].append(point.value / value)
+    below, above = geometric_mean(sides[False]), geometric_mean(sides[True])
+    return Finding(
+        below < 1 and least <= above <= most,
+        f"{measure} of {method} is {below:.2g} of {other}'s below {split:g} and {above:.2g} of it above",
+    )
 
 
 def _quarter(results: Results) -> Finding:

@@ -12,7 +12,7 @@ import numpy as np
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist_bench.cases import Case, Reading, Setting
-from dphist_bench.claims import Check
+from dphist_bench.claims import checking
 from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.peers import outside
 from dphist_bench.results import Results
@@ -163,44 +163,38 @@ class Versions(Table):
 # ---- what must show ----
 
 
-def _cheaper(measure: str) -> Check:
+@checking
+def _cheaper(results: Results, measure: str) -> Finding:
     """Whether ours costs less than every other library at every size, and where not."""
-
-    def check(results: Results) -> Finding:
-        mine = {(p.data, p.x): p.value for p in results.select(measure, method=OURS)}
-        ratios = [
-            (point.value / mine[point.data, point.x], point)
-            for point in results.select(measure)
-            if point.method != OURS and mine.get((point.data, point.x), 0) > 0
-        ]
-        if not ratios:
-            return Finding(False, "no other library was measured")
-        lost = sorted((pair for pair in ratios if pair[0] <= 1), key=lambda pair: pair[0])
-        least, most = (end(ratio for ratio, _ in ratios) for end in (min, max))
-        words = f"ahead in {len(ratios) - len(lost)} of {len(ratios)} comparisons; "
-        words += f"theirs from {short(least)} to {short(most)} times ours"
-        if lost:
-            places = (f"{p.method} at {p.data}, {p.x:,.0f} cells ({short(ratio)} ×)" for ratio, p in lost)
-            words += f"; behind {', '.join(places)}"
-        return Finding(not lost, words)
-
-    return check
+    mine = {(p.data, p.x): p.value for p in results.select(measure, method=OURS)}
+    ratios = [
+        (point.value / mine[point.data, point.x], point)
+        for point in results.select(measure)
+        if point.method != OURS and mine.get((point.data, point.x), 0) > 0
+    ]
+    if not ratios:
+        return Finding(False, "no other library was measured")
+    lost = sorted((pair for pair in ratios if pair[0] <= 1), key=lambda pair: pair[0])
+    least, most = (end(ratio for ratio, _ in ratios) for end in (min, max))
+    words = f"ahead in {len(ratios) - len(lost)} of {len(ratios)} comparisons; "
+    words += f"theirs from {short(least)} to {short(most)} times ours"
+    if lost:
+        places = (f"{p.method} at {p.data}, {p.x:,.0f} cells ({short(ratio)} ×)" for ratio, p in lost)
+        words += f"; behind {', '.join(places)}"
+    return Finding(not lost, words)
 
 
-def _closer(measure: str, ours: str) -> Check:
+@checking
+def _closer(results: Results, measure: str, ours: str) -> Finding:
     """Whether our error is below every other library's."""
-
-    def check(results: Results) -> Finding:
-        others = dict.fromkeys(p.method for p in results.select(measure) if not p.method.startswith("dphist"))
-        ratios = [ratio for name in others for ratio in results.ratios(measure, name, ours)]
-        if not ratios:
-            return Finding(False, "no other library was measured")
-        return Finding(
-            min(ratios) > 1,
-            f"the others' {measure} is {short(min(ratios))} to {short(max(ratios))} times that of {ours}",
-        )
-
-    return check
+    others = dict.fromkeys(p.method for p in results.select(measure) if not p.method.startswith("dphist"))
+    ratios = [ratio for name in others for ratio in results.ratios(measure, name, ours)]
+    if not ratios:
+        return Finding(False, "no other library was measured")
+    return Finding(
+        min(ratios) > 1,
+        f"the others' {measure} is {short(min(ratios))} to {short(max(ratios))} times that of {ours}",
+    )
 
 
 CLAIMS_COST = (
