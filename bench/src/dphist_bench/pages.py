@@ -10,7 +10,7 @@ from dphist.errors import InputError
 from dphist.release.atomic import atomic
 from dphist_bench import results
 from dphist_bench.catalogue import GROUPS, Group
-from dphist_bench.experiment import Experiment, Finding
+from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.results import Results
 
 _WORDS = {True: "confirmed", False: "**refuted**", None: "undecided"}
@@ -20,21 +20,17 @@ _WORDS = {True: "confirmed", False: "**refuted**", None: "undecided"}
 class Verdict:
     """A claim of a paper and what our readings say of it: beside competitors as published, and as we ship them."""
 
-    experiment: str
-    where: str
-    says: str
+    claim: Claim
     finding: Finding
-    why: str
     shipped: Finding | None = None
-    why_shipped: str = ""
 
     def line(self) -> str:
         """One row of a table of claims."""
         words = [_WORDS[self.finding.holds], "–" if self.shipped is None else _WORDS[self.shipped.holds]]
-        figures = _figures(self.finding, self.why)
+        figures = _figures(self.finding, self.claim.why)
         if self.shipped is not None:
-            figures = f"As published: {figures} As shipped: {_figures(self.shipped, self.why_shipped)}"
-        return f"| {self.says} ({self.where}) | {words[0]} | {words[1]} | {figures} |"
+            figures = f"As published: {figures} As shipped: {_figures(self.shipped, self.claim.why_shipped)}"
+        return f"| {self.claim.says} ({self.claim.where}) | {words[0]} | {words[1]} | {figures} |"
 
 
 def _figures(finding: Finding, why: str) -> str:
@@ -53,13 +49,8 @@ def verdicts(experiment: Experiment, found: Results) -> list[Verdict]:
     """Check every claim of an experiment on its readings."""
     return [
         Verdict(
-            experiment.name,
-            claim.where,
-            claim.says,
-            _judged(claim.check, found),
-            claim.why,
-            None if claim.shipped is None else _judged(claim.shipped, found),
-            claim.why_shipped,
+            claim,
+            *(None if check is None else _judged(check, found) for check in (claim.check, claim.shipped)),
         )
         for claim in experiment.claims
     ]

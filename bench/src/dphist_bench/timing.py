@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Processor seconds of one call."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 def least(work: Callable[[], object], times: int = 3) -> float:
     """The least processor seconds of a few calls: what else the machine does can only add."""
-    return min(seconds(work) for _ in range(times))
+    found = []
+    for _ in range(times):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
 
 
 def peak_memory() -> int:
@@ -35,13 +33,7 @@ def peak_memory() -> int:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process took and printed.
-
-    Args:
-        seconds: Of the processor.
-        megabytes: Of memory, at the most.
-        output: What it printed.
-    """
+    """What a process took, of the processor's time and of memory at the most, and what it printed."""
 
     seconds: float
     megabytes: float
@@ -51,16 +43,7 @@ class Cost:
 def run_python(
     arguments: Sequence[str], *, place: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> Cost:
-    """Run Python in a process of its own and wait for it: imports, compiled code and memory of others do not count.
-
-    Args:
-        arguments: Behind the interpreter's name.
-        place: The folder to run in; this one unless told.
-        environment: Variables beside those of this process.
-
-    Returns:
-        What it cost.
-    """
+    """Run Python in a process of its own and wait for it: imports, compiled code and memory of others do not count."""
     child = subprocess.Popen(
         [sys.executable, *arguments],
         stdout=subprocess.PIPE,

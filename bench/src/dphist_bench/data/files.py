@@ -22,22 +22,9 @@ from numpy.typing import NDArray
 # The Adult census: with a line of names, or as the UCI repository has it (adult.data), without.
 ADULT = ("adult-records.csv", "adult.data")
 _ADULT_COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education_num",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours_per_week",
-    "native_country",
-    "salary",
-)
+    "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation", "relationship", "race",
+    "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country", "salary",
+)  # fmt: skip
 _ADULT_NUMBERS = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
 
 

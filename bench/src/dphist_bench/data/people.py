@@ -24,14 +24,9 @@ _WORK = [
     "Without-pay",
 ]
 _MARRIED = [
-    "Married-civ-spouse",
-    "Never-married",
-    "Divorced",
-    "Separated",
-    "Widowed",
-    "Married-spouse-absent",
+    "Married-civ-spouse", "Never-married", "Divorced", "Separated", "Widowed", "Married-spouse-absent",
     "Married-AF-spouse",
-]
+]  # fmt: skip
 _RACES = ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other"]
 _NUMBERS = {"age": range(100), "hours_per_week": range(100), "education_num": range(1, 17)}
 _CATEGORIES = {
@@ -76,14 +71,8 @@ def make(count: int, seed: int = 7) -> Records:
     married = draw.random(count) < np.clip((age - 20) / 40, 0.05, 0.6)
     status = np.where(married, 0, np.where(age < 35, 1, draw.integers(2, 7, count)))
     male = draw.random(count) < 0.67
-    score = (
-        -5.2
-        + 2.3 * married
-        + 0.32 * (school - 8)
-        + 0.02 * (hours - 40)
-        + 0.4 * male
-        + 0.01 * np.minimum(age, 60)
-    )
+    score = -5.2 + 2.3 * married + 0.32 * (school - 8) + 0.02 * (hours - 40)
+    score = score + 0.4 * male + 0.01 * np.minimum(age, 60)
     rich = draw.random(count) < 1.0 / (1.0 + np.exp(-score))
 
     def pick(names: list[str], weights: list[float]) -> NDArray[Any]:

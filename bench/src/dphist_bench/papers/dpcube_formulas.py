@@ -7,15 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dphist.errors import InputError
-
 
 def smooth_error_bound(smoothness: float, size: int, part: int, epsilon: float) -> float:
     """Bound the expected absolute error of ``size`` cells of an evenly spread part whose cells differ by at most γ.
 
     Equation 7: γ·min(s, n − s) + s ÷ (ε·n).
     """
-    _above_zero(size=size, part=part, epsilon=epsilon)
     return smoothness * min(size, part - size) + size / (epsilon * part)
 
 
@@ -25,7 +22,6 @@ def observed_error(difference: float, size: int, epsilon: float) -> float:
     E|η + Z| with Z the noise of ``size`` cells and η the disagreement seen. A heuristic: η itself holds that noise,
     and the theorem treats it as fixed.
     """
-    _above_zero(size=size, epsilon=epsilon)
     return mean_absolute([(1.0 / epsilon, size)], shift=difference)
 
 
@@ -36,9 +32,6 @@ def least_squares_draws(
 
     Cells and leaf are combined as yᵢ + g(y_p − Σy), g = 1/(n + 1) as printed, or α₂²/(nα₂² + α₁²) when weighted.
     """
-    _above_zero(size=size, part=part, cells_epsilon=cells_epsilon, leaf_epsilon=leaf_epsilon)
-    if size > part:
-        raise InputError("size must not exceed part: the range lies inside it")
     g = 1.0 / (part + (cells_epsilon / leaf_epsilon) ** 2) if weighted else 1.0 / (part + 1.0)
     share = g * size
     return [
@@ -87,9 +80,3 @@ def mean_absolute(draws: Sequence[tuple[float, int]], shift: float = 0.0) -> flo
     faded = float((np.exp(log) * np.cos(k * angle) / k**2).sum())
     beyond = step / 4.0 + (plain - faded) / step
     return unit * (turn + 2.0 / math.pi * beyond)
-
-
-def _above_zero(**values: float) -> None:
-    for name, value in values.items():
-        if not value > 0:
-            raise InputError(f"{name} must be above zero")

@@ -27,23 +27,8 @@ _AGES: list[Any] = [
     Decimal("7.25"), Decimal("1e-12"), True, "5", " 5", "05", "five", "", "5e0", "\x00", "𝟝",
 ]  # fmt: skip
 _SEXES: list[Any] = [
-    None,
-    "F",
-    "m",
-    "f",
-    "",
-    "Ｆ",
-    "F ",
-    "F\n",
-    "F\u0301",
-    "\U0001f600",
-    1,
-    0.5,
-    True,
-    "'; --",
-    "{F}",
-    '"',
-]
+    None, "F", "m", "f", "", "Ｆ", "F ", "F\n", "F\u0301", "\U0001f600", 1, 0.5, True, "'; --", "{F}", '"',
+]  # fmt: skip
 _DAYS: list[Any] = [
     None, _DAY, dt.date(2024, 1, 5), dt.datetime(2024, 1, 5, 23, 59, 59, 999999), dt.datetime(1, 1, 1),
     dt.datetime(9999, 12, 31), dt.datetime(2024, 1, 5, tzinfo=dt.UTC), "2024-01-05", "soon", 7, 1.5,
@@ -51,6 +36,9 @@ _DAYS: list[Any] = [
 _EXTRAS: list[Any] = [
     None, 3, 2.5, "x", Decimal("1.10"), True, 2**63 - 1, [1, 2], {"deep": 1}, dt.date(2024, 1, 1), b"\x00", "ß" * 300,
 ]  # fmt: skip
+
+
+_ODD = {"age": _AGES, "sex": _SEXES, "day": _DAYS, "cost": _AGES, "extra": _EXTRAS}
 
 
 @dataclass(frozen=True)
@@ -112,13 +100,7 @@ def stranger(draw: Generator, number: int, *, text: bool = False) -> list[Row]:
     for _ in range(int(draw.integers(1, 6))):
         ordinary = crowd(draw, 1, 1)[0]
         row: Row = {"user": user}
-        for name, odd in (
-            ("age", _AGES),
-            ("sex", _SEXES),
-            ("day", _DAYS),
-            ("cost", _AGES),
-            ("extra", _EXTRAS),
-        ):
+        for name, odd in _ODD.items():
             # Mostly one thing is odd: a row of nonsense is refused before its oddest value can do harm.
             row[name] = pick(odd) if draw.random() < 0.3 else ordinary[name]
         if draw.random() < 0.2:

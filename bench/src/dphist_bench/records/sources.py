@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -50,12 +51,10 @@ def polars_frame(table: Table) -> Any:
     """Types as polars infers them from all rows."""
     import polars
 
+    columns = {name: [row.get(name) for row in table.rows] for name in _names(table.rows)}
     try:
         return polars.DataFrame(
-            {
-                name: polars.Series(name, [row.get(name) for row in table.rows], strict=False)
-                for name in _names(table.rows)
-            }
+            {name: polars.Series(name, each, strict=False) for name, each in columns.items()}
         )
     except BaseException as error:  # polars panics with an error of its own kind on what it cannot hold
         if isinstance(error, KeyboardInterrupt):
@@ -75,9 +74,7 @@ def _arrow(rows: Sequence[Row]) -> Any:
         try:
             return pyarrow.array(values)
         except (pyarrow.ArrowException, OverflowError):
-            return pyarrow.array(
-                [None if value is None else str(value) for value in values], pyarrow.string()
-            )
+            return pyarrow.array([None if value is None else str(value) for value in values])
 
     names = _names(rows)
     return pyarrow.table([column([row.get(name) for row in rows]) for name in names], names=names)
@@ -145,24 +142,20 @@ def parquet_files(folder: Path) -> Put:
 
 def declared(row: Row, *, numeric: bool) -> tuple[Any, ...]:
     """A row as a database of declared types takes it; what does not fit was never stored, and is NULL."""
-    values: list[Any] = []
-    for name, kind in _DECLARED.items():
-        value: Any = row.get(name)
-        if name == "user" and numeric:
-            value = int(value) if isinstance(value, int | float) else None
-        elif kind == "whole":
-            value = int(value or 0)
-        elif kind == "text":
-            value = (
-                str(value).replace("\x00", "") if value is not None and not isinstance(value, list) else None
-            )
-        elif kind == "time":
-            value = value.replace(tzinfo=None) if isinstance(value, dt.datetime) else None
-        else:
-            number = float(value) if isinstance(value, int | float | Decimal) else math.nan
-            value = number if abs(number) < 2**62 else None
-        values.append(value)
-    return tuple(values)
+
+    def stored(value: Any, kind: str) -> Any:
+        if kind == "whole":
+            return int(value) if isinstance(value, int | float) else None
+        if kind == "text":
+            return None if value is None or isinstance(value, list) else str(value).replace("\x00", "")
+        if kind == "time":
+            return value.replace(tzinfo=None) if isinstance(value, dt.datetime) else None
+        number = float(value) if isinstance(value, int | float | Decimal) else math.nan
+        return number if abs(number) < 2**62 else None
+
+    kinds = _DECLARED | {"user": "whole" if numeric else "text"}
+    # Whoever lives nowhere lives in the first town.
+    return tuple(stored(row.get(name, 0 if name == "town" else None), kind) for name, kind in kinds.items())
 
 
 def is_numeric(rows: Sequence[Row]) -> bool:
@@ -170,12 +163,15 @@ def is_numeric(rows: Sequence[Row]) -> bool:
     return all(isinstance(row["user"], int) for row in rows)
 
 
+@dataclass(frozen=True)
 class Tables:
     """A database that takes declared rows: DuckDB, SQLite, PostgreSQL."""
 
-    def __init__(self, execute: Callable[..., Any], many: Callable[..., Any], hand: Callable[[str], Any], mark: str,
-                 text: str) -> None:  # fmt: skip
-        self.execute, self.many, self.hand, self.mark, self.text = execute, many, hand, mark, text
+    execute: Callable[..., Any]
+    many: Callable[..., Any]
+    hand: Callable[[str], Any]
+    mark: str
+    text: str
 
     def put(self, table: Table) -> Any:
         """Store the table anew."""
@@ -197,9 +193,10 @@ def duckdb_tables() -> Put:
     backend = ibis.duckdb.connect()
 
     def many(sql: str, rows: list[tuple[Any, ...]]) -> None:
-        marks = sql[sql.index("(") :]
+        # One statement for all rows: DuckDB takes one a row slowly.
+        head, marks = sql.split("VALUES ")
         backend.con.execute(
-            sql.replace(marks, ", ".join([marks] * len(rows))), [value for row in rows for value in row]
+            f"{head}VALUES {', '.join([marks] * len(rows))}", [v for row in rows for v in row]
         )
 
     return Tables(backend.con.execute, many, backend.table, "?", "VARCHAR COLLATE NOCASE").put

@@ -1,13 +1,6 @@
 """Sound mechanisms with one thing broken underneath them: the faults a change to the trusted core could bring in.
 
-`Mutant(inner, fault)` hands any mechanism a right whose noise or price was tampered with:
-
-* ``quiet``        every Laplace scale × 0.8;
-* ``halved``       every Laplace scale × 0.5, as if sensitivities had been halved;
-* ``unpaid``       half of the budget forgotten: noise for 2ε, charged as ε;
-* ``insensitive``  choices made as if scores moved half as far as they do;
-* ``greedy``       choices made without noise: the best candidate wins;
-* ``reseeded``     every question draws from the start of one keystream.
+`Mutant(inner, fault)` hands any mechanism a right whose noise or price was tampered with (`FAULTS`).
 
 `SharedKeystream` and `ReusedSeed` are the last fault with nothing else around it: two processes forked from one keep
 its keystream, and each counts its half of the cells with the same noise; two phases draw from one seed.
@@ -15,11 +8,11 @@ its keystream, and each counts its half of the cells with the same noise; two ph
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,25 +50,13 @@ class _Quiet(Noise):
 
 
 class _Insensitive(Noise):
-    def select(
-        self,
-        scores: IntArray,
-        starts: IntArray,
-        rates: Fraction | Sequence[Fraction],
-        divisors: IntArray | None = None,
-    ) -> IntArray:
+    def select(self, scores: IntArray, starts: IntArray, rates: Any, *more: Any) -> IntArray:
         doubled = 2 * rates if isinstance(rates, Fraction) else [2 * rate for rate in rates]
-        return super().select(scores, starts, doubled, divisors)
+        return super().select(scores, starts, doubled, *more)
 
 
 class _Greedy(Noise):
-    def select(
-        self,
-        scores: IntArray,
-        starts: IntArray,
-        rates: Fraction | Sequence[Fraction],
-        divisors: IntArray | None = None,
-    ) -> IntArray:
+    def select(self, scores: IntArray, starts: IntArray, rates: Any, *more: Any) -> IntArray:
         return np.array([np.argmax(scores[first:last]) for first, last in pairwise(starts)], dtype=np.int64)
 
 
@@ -84,20 +65,26 @@ class _Reseeded(Noise):
         super().__init__(keystream)
         self._seed = keystream.take(32).tobytes()
 
-    def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
-        return Noise(Keystream.for_tests(self._seed)).add_laplace(values, scale, out)
+    def _again(self) -> Noise:
+        return Noise(Keystream.for_tests(self._seed))
 
-    def add_gaussian(self, values: IntArray, variance: Fraction, out: IntArray | None = None) -> IntArray:
-        return Noise(Keystream.for_tests(self._seed)).add_gaussian(values, variance, out)
+    def add_laplace(self, *given: Any) -> IntArray:
+        return self._again().add_laplace(*given)
 
-    def select(
-        self,
-        scores: IntArray,
-        starts: IntArray,
-        rates: Fraction | Sequence[Fraction],
-        divisors: IntArray | None = None,
-    ) -> IntArray:
-        return Noise(Keystream.for_tests(self._seed)).select(scores, starts, rates, divisors)
+    def add_gaussian(self, *given: Any) -> IntArray:
+        return self._again().add_gaussian(*given)
+
+    def select(self, *given: Any) -> IntArray:
+        return self._again().select(*given)
+
+
+_TAMPERED: dict[Fault, Callable[[Keystream], Noise]] = {
+    "quiet": lambda keystream: _Quiet(keystream, Fraction(4, 5)),
+    "halved": lambda keystream: _Quiet(keystream, Fraction(1, 2)),
+    "insensitive": _Insensitive,
+    "greedy": _Greedy,
+    "reseeded": _Reseeded,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,19 +97,10 @@ class Mutant:
     def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Break one thing behind the gate, then go on as usual."""
         keystream = data._noise_source().keystream
-        match self.fault:
-            case "quiet":
-                data._noise = _Quiet(keystream, Fraction(4, 5))
-            case "halved":
-                data._noise = _Quiet(keystream, Fraction(1, 2))
-            case "insensitive":
-                data._noise = _Insensitive(keystream)
-            case "greedy":
-                data._noise = _Greedy(keystream)
-            case "reseeded":
-                data._noise = _Reseeded(keystream)
-            case _:
-                data._budget = data._budget.share(Fraction(2))
+        if self.fault == "unpaid":
+            data._budget = data._budget.share(Fraction(2))
+        else:
+            data._noise = _TAMPERED[self.fault](keystream)
         return self.inner.estimate(data)
 
 
