@@ -124,6 +124,23 @@ def _table(*entries: Entry) -> dict[str, Entry]:
     return {entry.name: entry for entry in entries}
 
 
+# What Kellaris, Papadopoulos and Papadias compose of blocks.
+_SCHEMES = (
+    ("s1", "smooth by absolute deviations"),
+    ("s-approx", "smooth by absolute deviations, power-of-two buckets"),
+    ("s2", "smooth by squared deviations of a noisy copy"),
+    ("o+s1", "order, then smooth by absolute deviations"),
+    ("o+s-approx", "order, then smooth into power-of-two buckets"),
+    ("o+s2", "order, then smooth by squared deviations"),
+    ("s1+mm", "smooth, then a strategy for all ranges"),
+    ("s-approx+mm", "power-of-two buckets, then a strategy for all ranges"),
+    ("s2+mm", "smooth by squares, then a strategy for all ranges"),
+    ("s1+pmm", "smooth, then a strategy for prefixes"),
+    ("s-approx+pmm", "power-of-two buckets, then a strategy for prefixes"),
+    ("s2+pmm", "smooth by squares, then a strategy for prefixes"),
+    ("s1+h", "smooth whole subtrees, then a tree that stops there"),
+    ("s2+h", "smooth whole subtrees by squares, then a tree that stops there"),
+)
 MECHANISMS: dict[str, Entry] = _table(
     Entry("posterior", "ours", "recommended", "single cells: each is inferred from its neighbours",
           "posterior:Posterior"),
@@ -198,36 +215,10 @@ MECHANISMS: dict[str, Entry] = _table(
           "presets:dawa", "blocks", paper=papers.DAWA),
     Entry("ahp", "blocks", "paper", "order, group by squared deviations, measure groups anew",
           "presets:ahp", "blocks", paper=papers.AHP),
-    Entry("s1", "blocks", "paper", "smooth by absolute deviations",
-          "presets:s1", "blocks", paper=papers.BLOCKS),
-    Entry("s-approx", "blocks", "paper", "smooth by absolute deviations, power-of-two buckets",
-          "presets:s_approx", "blocks", paper=papers.BLOCKS),
-    Entry("s2", "blocks", "paper", "smooth by squared deviations of a noisy copy",
-          "presets:s2", "blocks", paper=papers.BLOCKS),
-    Entry("o+s1", "blocks", "paper", "order, then smooth by absolute deviations",
-          "presets:o_s1", "blocks", paper=papers.BLOCKS),
-    Entry("o+s-approx", "blocks", "paper", "order, then smooth into power-of-two buckets",
-          "presets:o_s_approx", "blocks", paper=papers.BLOCKS),
-    Entry("o+s2", "blocks", "paper", "order, then smooth by squared deviations",
-          "presets:o_s2", "blocks", paper=papers.BLOCKS),
-    Entry("s1+mm", "blocks", "paper", "smooth, then a strategy for all ranges",
-          "presets:s1_mm", "blocks", paper=papers.BLOCKS),
-    Entry("s-approx+mm", "blocks", "paper", "power-of-two buckets, then a strategy for all ranges",
-          "presets:s_approx_mm", "blocks", paper=papers.BLOCKS),
-    Entry("s2+mm", "blocks", "paper", "smooth by squares, then a strategy for all ranges",
-          "presets:s2_mm", "blocks", paper=papers.BLOCKS),
-    Entry("s1+pmm", "blocks", "paper", "smooth, then a strategy for prefixes",
-          "presets:s1_pmm", "blocks", paper=papers.BLOCKS),
-    Entry("s-approx+pmm", "blocks", "paper", "power-of-two buckets, then a strategy for prefixes",
-          "presets:s_approx_pmm", "blocks", paper=papers.BLOCKS),
-    Entry("s2+pmm", "blocks", "paper", "smooth by squares, then a strategy for prefixes",
-          "presets:s2_pmm", "blocks", paper=papers.BLOCKS),
     Entry("h", "trees", "paper", "the paper's name for the tree as it stands",
           "presets:h", "tree", alias_of="tree", paper=papers.CONSISTENCY),
-    Entry("s1+h", "blocks", "paper", "smooth whole subtrees, then a tree that stops there",
-          "presets:s1_h", "blocks", paper=papers.BLOCKS),
-    Entry("s2+h", "blocks", "paper", "smooth whole subtrees by squares, then a tree that stops there",
-          "presets:s2_h", "blocks", paper=papers.BLOCKS),
+    *(Entry(name, "blocks", "paper", summary, f"presets:{name.replace('+', '_').replace('-', '_')}", "blocks",
+            paper=papers.BLOCKS) for name, summary in _SCHEMES),
 )  # fmt: skip
 
 # Values that mechanisms are built of, but that are no mechanisms themselves.
