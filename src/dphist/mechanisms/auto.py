@@ -13,7 +13,7 @@ from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.pilot import PilotAnswer, PilotQuery
 from dphist.mechanisms.choosing.request import LARGEST_TABULAR, Request
-from dphist.mechanisms.choosing.words import beside, in_detail
+from dphist.mechanisms.choosing.words import in_detail
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain
@@ -142,39 +142,25 @@ class Auto:
             found = self.chosen.estimate_tables(rest)
             named = replace(self, chosen=made_by(self.chosen, found))
             return replace(found, note=self._said(None, found.note), made_by=named)
-        told = [] if data.workload is None else [part for _, part in data.workload.parts] or [data.workload]
-        asked = any(part.kind == "marginals" for part in told)
+        parts = [] if data.workload is None else [part for _, part in data.workload.parts] or [data.workload]
+        size, asked = data.domain.size, any(part.kind == "marginals" for part in parts)
+        cells = "more cells than anybody can write out"
+        if size <= _LARGEST_DENSE:
+            cells = f"{size:,} cells, which could all be written out, but tables measured by themselves are as good or "
+            cells += "better"
         reason = (
-            f"{self._why_wide(data)}, so "
+            f"the domain has {len(data.shape)} attributes and {cells}, so "
             f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are published"
         )
         if self.guaranteed:
             from dphist.mechanisms.residuals import Residuals
 
             chosen: TableMechanism = Residuals()
-            said, look, found = (
-                "by themselves (residuals), which keeps guaranteed intervals narrow",
-                None,
-                chosen.estimate_tables(data),
-            )
+            said, look = "by themselves (residuals), which keeps guaranteed intervals narrow", None
+            found = chosen.estimate_tables(data)
         else:
             from dphist.mechanisms.wide.choice import publish_tables
 
             said, look, chosen, found = publish_tables(data)
         named = replace(self, look=look, chosen=made_by(chosen, found))
         return replace(found, note=self._said(f"{reason} {said}", found.note), made_by=named)
-
-    def _why_wide(self, data: PrivateRecords) -> str:
-        """Why tables are published and not every cell: there are too many; or tables are known better by themselves."""
-        size, attributes = data.domain.size, len(data.shape)
-        if size > _LARGEST_DENSE:
-            return f"the domain has {attributes} attributes and more cells than anybody can write out"
-        from dphist.mechanisms.residuals import announced
-        from dphist.mechanisms.wide.choice import beside_cube
-
-        own, cube = beside_cube(data.law(), data.shape, announced(data, None, 2))
-        return (
-            f"the domain has {attributes} attributes and {size:,} cells, which could all be written out, but tables "
-            "measured by themselves are as good or better: "
-            f"{beside(own, ('tables read off all cells', cube))}"
-        )

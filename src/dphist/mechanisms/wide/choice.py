@@ -79,16 +79,3 @@ def residual_error(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) 
     variances, _ = planned_variances(law, shape, wanted_tables(shape, every), every, by_cells=True)
     cells = np.array([math.prod(shape[axis] for axis in axes) for axes in every], dtype=np.float64)
     return math.sqrt(float(variances @ cells / cells.sum()))
-
-
-def beside_cube(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> tuple[float, float]:
-    """The errors that cells of announced tables would have, measured by themselves and read off a cube's best tables.
-
-    In 38 cases and more the first was never the larger one (`docs/wide-tables`).
-    """
-    from dphist.mechanisms.choosing.asked import asked_tables
-    from dphist.mechanisms.choosing.forecast import Forecaster
-
-    cut = tuple(sorted({tuple(sorted(set(axes))) for axes in tables}))
-    cube = Forecaster(tuple(shape), (asked_tables("tables", tuple(shape), cut),), law).tables().score
-    return residual_error(law, shape, cut), cube

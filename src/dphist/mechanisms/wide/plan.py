@@ -28,7 +28,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,21 +121,7 @@ def plan_totals(
     by_cells: bool = False,
 ) -> ResidualPlan:
     """The best tables to measure under ε; larger ones may stand for several that are wanted."""
-    named = tuple((weight, tuple(tables)) for weight, tables in kinds)
-    return _totals(tuple(shape), tuple(wanted), tuple((trees or {}).items()), named, by_cells=by_cells)
-
-
-@lru_cache(maxsize=32)
-def _totals(
-    shape: tuple[int, ...],
-    wanted: tuple[Axes, ...],
-    along: tuple[tuple[int, AxisPlan], ...],
-    kinds: Kinds,
-    *,
-    by_cells: bool,
-) -> ResidualPlan:
-    """Plans are asked for when they are forecast and again when they are measured: each is made once."""
-    trees = dict(along)
+    trees = trees or {}
     value = _values(shape, wanted, trees, by_cells=by_cells)
     residuals = sorted(value, key=lambda axes: (len(axes), axes))
     wants = np.array([value[axes] for axes in residuals])
