@@ -78,21 +78,6 @@ def test_a_tree_of_groups_needs_a_tree() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("part", "options", "named"),
-    [
-        (Smooth, {"metric": "cubic"}, "metric"),
-        (Smooth, {"metric": "squared", "sizes": "odd"}, "sizes"),
-        (Smooth, {"metric": "squared", "share": Fraction(1)}, "share"),
-        (Smooth, {"metric": "squared", "centre": "median"}, "mean"),
-        (Sort, {"share": Fraction(2)}, "share"),
-    ],
-)
-def test_bad_options_of_parts_are_refused(part, options, named) -> None:
-    with pytest.raises(MechanismError, match=named):
-        part(**options)
-
-
 def test_squared_groups_of_a_great_many_cells_take_no_quadratic_time() -> None:
     """Weighing every one of the 2³⁵ buckets would take minutes."""
     counts = np.zeros(2**18, dtype=np.int64)

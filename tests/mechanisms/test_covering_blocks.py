@@ -12,8 +12,7 @@ from dphist.inference.tables.residuals import TableResiduals
 from dphist.mechanisms import Auto, Residuals
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.blocks import covering, coverings
-from dphist.mechanisms.wide.choice import residual_error
-from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, planned_variances, wanted_tables
+from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, planned_variances
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Ordinal
@@ -109,25 +108,6 @@ def test_the_variance_of_pairs_read_off_blocks_is_that_of_their_draws():
             ]
             found += each.variance * TableResiduals(known.shape, parts).table(axes)[0, 0] ** 2
     assert known.cell_variance(axes) == pytest.approx(found)
-
-
-def error_by_tables(law, shape, tables):
-    """The error over all cells alike of a plan that counts every table alike."""
-    variances, _ = planned_variances(law, shape, wanted_tables(shape, tables), tables)
-    return math.sqrt(
-        np.average(variances, weights=[math.prod(shape[axis] for axis in axes) for axes in tables])
-    )
-
-
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize("shape", [(2, 5, 20, 60), (3, 3, 3, 100), (2, 2, 2, 2, 2, 50)])
-def test_a_plan_that_is_judged_by_cells_is_made_by_cells(kind, shape):
-    pairs = list(itertools.combinations(range(len(shape)), 2))
-    law = NoiseLaw(kind, Fraction(1))
-    assert residual_error(law, shape, pairs) < 0.9 * error_by_tables(law, shape, pairs)
-    even = (5,) * 4
-    pairs = list(itertools.combinations(range(4), 2))
-    assert residual_error(law, even, pairs) == pytest.approx(error_by_tables(law, even, pairs))
 
 
 def test_auto_measures_residuals_by_cells_where_columns_are_uneven():

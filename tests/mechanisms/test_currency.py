@@ -95,19 +95,6 @@ def test_the_release_says_what_was_spent(tmp_path):
     assert not named.budget.pure
 
 
-def test_pairs_of_few_attributes_are_served_from_cells():
-    told = Workload.marginals(SEVERAL, 3)
-    assert settle(Auto(), Budget.of(1, delta="1e-9"), SEVERAL, Unit(), told).pure
-    release = publish(
-        Histogram(SEVERAL, np.ones(SEVERAL.shape, dtype=np.int64)),
-        epsilon=1,
-        delta="1e-9",
-        workload="marginals:3",
-    )
-    release.verify()
-    assert "(posterior)" in release.note or "×".join(SEVERAL.names) in release.note
-
-
 @pytest.mark.parametrize(
     ("total", "amount"),
     [
@@ -147,12 +134,3 @@ def test_a_mixture_is_judged_by_its_weights():
         mostly, even = expected(money, "1000 cells + marginals:2"), expected(money, "cells + marginals:2")
         assert mostly == pytest.approx(expected(money, "cells"), rel=0.2)
         assert even > 1.2 * mostly
-
-
-def test_a_mixture_of_tables_of_very_many_attributes_has_a_forecast():
-    domain = Domain([Ordinal(f"x{axis}", range(9)) for axis in range(20)])
-    one, both = (
-        forecast(Auto(), Budget.of(1), domain, Unit(), Workload.parse(domain, text))
-        for text in ("marginals:1", "99 marginals:1 + marginals:2")
-    )
-    assert 0.0 < one < both

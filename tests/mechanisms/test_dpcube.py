@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dphist import Histogram, publish
-from dphist.mechanisms.dpcube import DPCube, _measured
+from dphist.mechanisms.dpcube import DPCube
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -117,28 +117,3 @@ def test_nonnegative_is_nonnegative_and_stands_on_unbiased_numbers():
     answer = release.answer(where={"x": (0, 11)})
     assert answer.low <= answer.value <= answer.high
     release.verify()
-
-
-def test_phases_share_no_randomness():
-    # Every cell its own leaf: both phases measure the same cells, and their noise must not be related.
-    counts = np.arange(4000) * 1000
-    _, entries = transcript_of(DPCube(threshold=0.0), counts, 1, 9)
-    first = entries[0].answer - counts
-    second = entries[1].answer - counts
-    assert entries[1].answer.size == 4000
-    # Independent noise correlates by about 1/√4000 = 0.016; six of those is a false alarm below 1e-8.
-    assert abs(np.corrcoef(first, second)[0, 1]) < 0.1
-
-
-def test_the_estimate_is_least_squares_over_the_tree_of_what_was_measured(monkeypatch):
-    trees, combine = [], DPCube._combine
-
-    def noted(self, noisy, cells, leaves, cuts):
-        trees.append(_measured(cuts, cells, leaves))
-        return combine(self, noisy, cells, leaves, cuts)
-
-    monkeypatch.setattr(DPCube, "_combine", noted)
-    counts = np.random.default_rng(3).integers(0, 40, (9, 7))
-    estimate = run(DPCube(), counts, 1, seed=2)
-    # Least squares knows the discrete noise's variance, the estimate its scale: the same but for a few thousandths.
-    assert trees[0].cells(trees[0].least_squares()) == pytest.approx(estimate.counts, abs=0.2)

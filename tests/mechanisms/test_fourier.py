@@ -1,5 +1,3 @@
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
@@ -25,23 +23,6 @@ def test_spa_is_refused_before_anything_is_asked():
     with pytest.raises(NotPrivate, match="efpa"):
         SPA().estimate(data)
     data.split(1)  # the right is untouched
-
-
-def mean_squared(mechanism, counts, epsilon, seeds=8):
-    return np.mean(
-        [np.mean((run(mechanism, counts, epsilon, seed=s).counts - counts) ** 2) for s in range(seeds)]
-    )
-
-
-def test_cosines_beat_fourier_where_the_ends_differ_and_either_finds_out():
-    rising = np.rint(2000 * np.linspace(0, 1, 256) ** 2).astype(np.int64)
-    epsilon = Fraction(1, 50)
-    error = {
-        basis: mean_squared(EFPA(basis=basis), rising, epsilon) for basis in ("fourier", "cosine", "either")
-    }
-    assert error["cosine"] < error["fourier"] / 4
-    assert error["either"] < 1.3 * error["cosine"]
-    assert "cosine" in run(EFPA(basis="either"), rising, epsilon, seed=0).note
 
 
 def test_rows_strung_together_equal_the_flat_histogram():
@@ -93,18 +74,3 @@ def test_spread_of_rows_strung_together_is_never_too_narrow_and_exact_for_single
     whole = (workload.high[:, 1] - workload.low[:, 1] == 6) | (workload.high[:, 0] - workload.low[:, 0] == 1)
     np.testing.assert_allclose(got[whole], exact[whole], atol=1e-9)
     assert (got >= exact - 1e-9).all()
-
-
-def test_intervals_cover_the_kept_part():
-    """The estimate's mean is the kept part of the counts; intervals cover it (fixed seeds)."""
-    counts = SMOOTH[:64]
-    domain = Domain([Ordinal("x0", range(64))])
-    workload = Workload.random(domain, 20, seed=9)
-    rows = waves((64,), "fourier")[corner((64,), (3,), "fourier")]
-    centre = workload.answer(rows.T @ (rows @ counts))
-    covered = []
-    for seed in range(100):
-        estimate = run(FPA(keep=3), counts, 1, seed=seed)
-        spread = estimate.errors.spread(workload)  # type: ignore[attr-defined]
-        covered.append(np.abs(workload.answer(estimate.counts) - centre) <= 2.1 * np.sqrt(spread.variance))
-    assert 0.92 < np.mean(covered) < 0.99

@@ -13,9 +13,8 @@ import dphist
 from dphist import Domain, Histogram, Ordinal, Workload
 from dphist.audit.neighbours import Pair
 from dphist.errors import MechanismError
-from dphist.inference.estimate import CALIBRATED, Estimate
+from dphist.inference.estimate import Estimate
 from dphist.inference.pieces import PartErrors
-from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.mechanisms import FPA, AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
 from dphist.mechanisms.choosing.pointmasses import find_point_masses
 from dphist.mechanisms.protocol import Mechanism
@@ -170,68 +169,6 @@ def pieces_of(*each: Mechanism, seed: int = 3) -> Estimate:
     found = run(Heap(of="hours", value=11, inner=Laplace(), each=each), wall(side=24), "1/2", seed=seed)
     assert isinstance(found, Estimate)
     return found
-
-
-def test_pieces_whose_noise_has_a_known_law_do_not_lean() -> None:
-    made = pieces_of(Laplace(), AdaptiveTree())
-    assert isinstance(made.errors, PartErrors)
-    some = Workload.random(wall(side=24).domain, 50, seed=2)
-    alone = Workload(some.domain, some.low * [1, 0] + [0, 11], some.high * [1, 0] + [0, 12])
-    for workload in (alone, some):
-        published = np.asarray(workload.answer(made.counts), dtype=np.float64)
-        stand, lean = made.errors.stand(workload, published)
-        noisy = np.asarray(alone.answer(made.counts), dtype=np.float64)
-        if workload is alone:
-            assert np.abs(stand + lean - noisy).max() < 1e-6
-        # They would lean by all that the piece holds, if it stood on nothing.
-        assert np.abs(lean).max() < 0.5 * noisy.max()
-
-
-def test_words_of_pieces_promise_no_more_than_the_least_sure_of_them() -> None:
-    exact, calibrated = (
-        pieces_of(Laplace(), Laplace()).errors.words,
-        pieces_of(Posterior(), Posterior()).errors.words,
-    )
-    assert calibrated.short == CALIBRATED.short != exact.short
-    for each in ((Laplace(), AdaptiveTree()), (AdaptiveTree(), Laplace())):
-        words = pieces_of(*each).errors.words
-        assert words.short == CALIBRATED.short
-        assert all(
-            pieces_of(one, one).errors.words.details.split(": ", 1)[1] in words.details for one in each
-        )
-
-
-def test_noisy_cells_of_pieces_are_known_where_all_that_are_met_were_noised_one_by_one() -> None:
-    domain = wall(side=24).domain
-    cells = np.arange(24, dtype=np.int64)
-    alone = Workload(domain, np.stack([cells, cells * 0 + 11], 1), np.stack([cells + 1, cells * 0 + 12], 1))
-    rows = Workload(domain, np.stack([cells, cells * 0], 1), np.stack([cells + 1, cells * 0 + 24], 1))
-    both, one = pieces_of(Posterior(), Posterior()).errors, pieces_of(Posterior(), AdaptiveTree()).errors
-    assert isinstance(both, PartErrors)
-    assert isinstance(one, PartErrors)
-    noise = 0.0
-    for errors in (both, one):
-        line, inside = errors.only(alone)
-        assert isinstance(line, PredictiveErrors)
-        assert inside.domain.names == ("age",)
-        assert isinstance(line.measured, MeasuredCells)
-        noise, found = line.measured.law.drawn_variance, errors.noisy_sums(alone)
-        assert found is not None
-        assert found[0].tolist() == line.measured.values.reshape(-1).tolist()
-        assert found[1].tolist() == [noise] * 24
-        assert errors.only(rows) == (errors, rows)
-    assert one.noisy_sums(rows) is None
-    found = both.noisy_sums(rows)
-    assert found is not None
-    assert found[1].tolist() == pytest.approx([24 * noise] * 24)
-    ways = [each.measured for each in both.errors if isinstance(each, PredictiveErrors)]
-    of_line, of_plane = ways[0], ways[1]
-    assert isinstance(of_line, MeasuredCells)
-    assert isinstance(of_plane, MeasuredCells)
-    assert (
-        found[0].tolist()
-        == (of_line.values.reshape(-1) + of_plane.values.reshape(24, 23).sum(axis=1)).tolist()
-    )
 
 
 def test_auto_sets_a_wall_apart_and_the_release_says_so_and_can_be_verified(tmp_path) -> None:

@@ -10,12 +10,10 @@ import pytest
 from dphist.errors import MechanismError
 from dphist.inference.tables.shrunk import TableNoise
 from dphist.mechanisms.auto import Auto
-from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.choosing.sums import plan_tables
-from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.marginals import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
-from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.testing import RecordingNoise, open_counts, run
 
@@ -43,28 +41,11 @@ def _table(counts, axes):
     return counts.sum(axis=tuple(a for a in range(counts.ndim) if a not in axes))
 
 
-def test_they_are_measured_directly():
-    histogram = _cube(20_000)
-    workload = Workload.marginals(histogram.domain)
-    assert sorted(tables_of(workload)) == [(0,), (1,), (2,), (3,)]
-    mine, plain = (run(m, histogram, "0.1", seed=1).counts for m in (Marginals(), Laplace()))
-    error = [np.sqrt(np.mean(workload.answer(c - histogram.counts) ** 2)) for c in (mine, plain)]
-    assert error[0] < 0.4 * error[1]
-
-
 def test_tables_that_overlap_agree():
     counts = np.random.default_rng(9).poisson(40, (6, 5, 4))
     estimate = run(Marginals(tables=((0, 1), (1, 2), (1,))), counts, 100, seed=1).counts
     for axis in (2, 0):
         assert np.allclose(estimate.sum(axis=axis), counts.sum(axis=axis), atol=1)
-
-
-def test_a_peak_keeps_its_marginal():
-    # Moving tables to a common total must not put the difference on the largest cell.
-    counts = np.zeros((64, 64), dtype=np.int64)
-    counts[3, 5] = 10**7
-    estimate = run(Marginals(), counts, "0.1", seed=2).counts
-    assert abs(estimate.sum(axis=0)[5] - 10**7) < 300
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", "1"])
@@ -168,40 +149,3 @@ def test_sums_of_a_diagonal_are_not_those_of_cells_shrunk_to_independence():
         plain += float(np.mean((estimate.errors.residuals.answers(boxes.low, boxes.high) - truth) ** 2))
     # Without a second look at sums it is 9.6.
     assert published < 3.0 * plain
-
-
-def test_a_small_cube_that_was_measured_alone_is_off_by_no_more_than_its_noise():
-    # Eight cells tell little of how far cells depart from tables of two attributes; they were off by twice the noise.
-    squares = []
-    for seed in range(40):
-        counts = np.random.default_rng(seed).poisson(30.0, (2, 2, 2))
-        mechanism = Marginals(tables=((0, 1, 2),), shares=(Fraction(1),), estimator="weighed")
-        squares.append(np.mean((run(mechanism, counts, epsilon=1, seed=seed).counts - counts) ** 2))
-    assert np.mean(squares) < 1.15 * float(NoiseLaw("laplace", Fraction(1)).drawn_variance)
-
-
-def test_categories_of_a_cube_are_not_read_as_neighbours():
-    """Wards that lean to the young and to the old by turns even out in blocks of two: each is a block by itself."""
-    age = np.arange(64) / 64
-    wards = np.stack(
-        [np.exp(-0.5 * ((age - at) / 0.08) ** 2) for at in (0.2, 0.8, 0.3, 0.7, 0.25, 0.75)], axis=1
-    )
-    cube = np.rint(3000 * wards[:, :, None] * np.array([0.5, 0.3, 0.2]) / wards.sum(axis=0).max()).astype(
-        np.int64
-    )
-    names = [str(number) for number in range(6)]
-    tables = Marginals(tables=((0, 1), (0, 2), (1, 2)), estimator="weighed")
-    off = {}
-    for kind, ward in (
-        ("category", Nominal("ward", names)),
-        ("order", Ordinal("ward", range(6))),
-    ):
-        domain = Domain([Ordinal("age", range(64)), ward, Nominal("sex", list("abc"))])
-        histogram = Histogram(domain, cube)
-        # Prefixes of ages in each ward.
-        apart = [
-            np.cumsum((np.asarray(run(tables, histogram, 0.1, seed=seed).counts) - cube).sum(axis=2), axis=0)
-            for seed in range(4)
-        ]
-        off[kind] = float(np.sqrt(np.mean(np.square(apart))))
-    assert off["category"] < 0.7 * off["order"]

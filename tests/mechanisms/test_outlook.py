@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dphist
-from dphist.inference.estimate import nonnegative
 from dphist.inference.tables.residuals import Measured, TableResiduals
-from dphist.inference.tables.shrinking import shrink_column, shrink_together
+from dphist.inference.tables.shrinking import shrink_together
 from dphist.mechanisms import Mixture
 from dphist.mechanisms.wide.outlook import Outlook
 from dphist.mechanisms.wide.singles import plan_singles
@@ -100,26 +99,6 @@ def test_columns_of_two_values_are_asked_by_difference_and_known_better(kind):
         assert 2.0 / known.residuals[(axis,)].precision < 0.75 * equal
     wide = plan_singles(law, (2, 12)).noise(law)
     assert wide[1] > 2 * wide[0] > 0.0
-
-
-def test_shares_of_single_columns_fit_a_right():
-    assert sum(plan_singles(NoiseLaw("laplace", Fraction(1)), (2, 50, 7)).shares) <= 1
-
-
-@pytest.mark.parametrize("noise", [0.01, 1.0, 3.0])
-def test_a_column_is_believed_to_be_nearer_to_the_truth(noise):
-    draw = np.random.default_rng(2)
-    errors = np.zeros(2)
-    for _ in range(40):
-        true = 1_000 * draw.dirichlet(np.full(40, 1.0))
-        noisy = true + draw.normal(0, noise * 25, 40)
-        for place, found in enumerate(
-            (shrink_column(noisy, (noise * 25) ** 2, 1_000.0), nonnegative(noisy, 1_000.0))
-        ):
-            assert found.min() >= 0
-            assert found.sum() == pytest.approx(1_000)
-            errors[place] += np.abs(found - true).sum()
-    assert errors[0] < (1.01 if noise < 0.1 else 0.95) * errors[1]
 
 
 def test_one_table_that_departs_among_many_that_do_not_is_kept():

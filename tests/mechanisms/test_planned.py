@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.auto import Auto
-from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.trees.growing import grow
 from dphist.mechanisms.trees.planning import (
     PlannedBoxes,
     Planner,
-    asked_ranges,
 )
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
@@ -99,43 +96,6 @@ def test_ranges_that_were_announced_are_served():
         for workload in (small, Workload.random(domain, 300, seed=7))
     ]
     assert last[0] > 1.2 * last[1]
-
-
-@pytest.mark.parametrize("records", [20_000, 2_000_000])
-def test_a_small_dense_cube_is_no_worse_than_plain_noise(records):
-    shape = (100, 2, 24)
-    weights = np.exp(-(((np.arange(100) - 38) / 24) ** 2))[:, None, None] * np.ones((1, 2, 24))
-    counts = np.random.default_rng(8).multinomial(records, (weights / weights.sum()).ravel()).reshape(shape)
-    workload = Workload.random(_domain(shape), 500, seed=9)
-    for tell in (False, True):
-        assert _error(Auto(), counts, workload, 1, tell) < _error(Laplace(), counts, workload, 1, tell)
-
-
-@pytest.mark.parametrize("kind", ["cells", "prefixes", "all_ranges"])
-def test_structured_questions_are_never_written_out(kind):
-    domain = _domain((1000, 1000, 1000))
-    workload = {"cells": Workload.cells, "prefixes": Workload.prefixes, "all_ranges": Workload.all_ranges}[
-        kind
-    ](domain)
-    asked = asked_ranges(workload, domain, domain.shape)
-    assert 0 < asked.size <= 1000
-    size = np.prod(asked.high - asked.low, axis=1)
-    assert (size == 1).all() if kind == "cells" else size.max() > 1
-    assert (asked.low == 0).all() == (kind == "prefixes")
-
-
-def test_empty_ranges_do_not_plan():
-    domain = _domain((8, 8))
-    nothing = Workload(domain, np.zeros((3, 2), dtype=np.int64), np.zeros((3, 2), dtype=np.int64))
-    assert asked_ranges(nothing, domain, domain.shape).size > 0
-
-
-def test_cells_far_from_where_the_model_looked_are_not_taken_for_noise():
-    # Only some stretches of a large table are looked at to fit the model; its peaks may lie elsewhere.
-    counts = np.zeros((256, 256), dtype=np.int64)
-    counts[200:204, 77:81] = 5000
-    found = run(Auto(workload="cells"), counts, 1, seed=1).counts
-    assert np.abs(found - counts).max() < 30
 
 
 @pytest.mark.parametrize(("budget", "variance"), [(Budget.of(1), 2.0), (Budget.of(rho="1/2"), 1.0)])

@@ -17,8 +17,7 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries.wavelet import Wavelet
-from dphist.testing import open_counts, run
-from dphist_bench import data
+from dphist.testing import run
 from dphist_bench.attacks.law import check_law
 from dphist_bench.papers import privelet
 from dphist_bench.zoo.mutants import Mutant
@@ -126,17 +125,6 @@ def test_equation_6_bounds_every_node():
         assert (2 * axis.sensitivity**2 * squares < cube_bound([axis], 1)).all()
 
 
-def test_replacing_a_record_doubles_the_noise_at_the_gate_alone():
-    counts = Histogram(Domain([Ordinal("x", range(1000))]), np.zeros(1000, dtype=np.int64))
-    asked = Workload.random(counts.domain, 10, seed=1)
-    one, two = (
-        Privelet().estimate(open_counts(counts, 1, seed=1, unit=Unit(replace=replace))).errors.spread(asked)  # type: ignore[attr-defined]
-        for replace in (False, True)
-    )
-    np.testing.assert_allclose(two.variance, 4 * one.variance)
-    np.testing.assert_allclose(two.largest, 2 * one.largest)
-
-
 # ---- the two ways through the gate -------------------------------------------------------------------------
 
 
@@ -152,19 +140,6 @@ def test_cells_and_coefficients_give_the_same_release(monkeypatch):
 
 
 # ---- thresholding ------------------------------------------------------------------------------------------
-
-
-def test_thresholding_helps_small_ranges_of_sparse_data():
-    counts = data.steps(4096, 20_000, seed=3, levels=12)
-    domain = Domain([Ordinal("x", range(4096))])
-    low = np.arange(0, 4096, 8)[:, None]
-    asked = Workload(domain, low, low + 8)
-    truth = asked.answer(counts)
-    errors = []
-    for mechanism in (Privelet(), Privelet(threshold=True)):
-        estimates = [run(mechanism, counts, Fraction(1, 10), seed=seed) for seed in range(5)]
-        errors.append(np.mean([np.abs(asked.answer(e.counts) - truth).mean() for e in estimates]))
-    assert errors[1] < 0.5 * errors[0]
 
 
 def test_intervals_of_a_thresholded_release_come_from_before():
@@ -208,14 +183,3 @@ def test_audit_of_thresholds():
 
 
 # ---- benchmarks --------------------------------------------------------------------------------------------
-
-
-def test_the_papers_questions_are_asked():
-    domain = privelet.census_domain((20, 2, 64, 100))
-    asked = privelet.questions(domain, 4000)
-    restricted = ((asked.low > 0) | (asked.high < domain.shape)).sum(axis=1)
-    assert set(restricted.tolist()) <= {0, 1, 2, 3, 4}
-    assert 0.2 < (restricted == 4).mean() < 0.3
-    tree = domain.attribute("occupation").hierarchy  # type: ignore[union-attr]
-    nodes = set(zip(tree.start.tolist(), tree.stop.tolist(), strict=True))
-    assert set(zip(asked.low[:, 2].tolist(), asked.high[:, 2].tolist(), strict=True)) <= nodes

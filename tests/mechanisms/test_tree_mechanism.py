@@ -16,7 +16,6 @@ from dphist.mechanisms.trees.shares import (
     mean_variance,
     searched,
 )
-from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
@@ -162,9 +161,3 @@ def test_spare_budget_is_pooled_into_one_draw() -> None:
 def test_groups_must_be_blocks() -> None:
     with pytest.raises(MechanismError, match="block"):
         bucket_levels(np.array([0, 3]), np.array([3, 8]), (8, 4, 1), 8)
-
-
-def test_a_million_bins_take_no_object_each() -> None:
-    x = np.ones(1 << 18, dtype=np.int64)
-    estimate = Tree().estimate(open_counts(Histogram(as_histogram(x).domain, x), 1, seed=1))
-    assert estimate.counts.sum() == pytest.approx(1 << 18, rel=0.01)
