@@ -19,33 +19,21 @@ from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 
-_STEP = 1e-4
-
 
 def drawn_variance(errors: Errors, asked: Workload) -> FloatArray:
-    """Give the variance of every answer that is the truth plus noise.
+    """Give the variance of every answer that is the truth plus noise; sums of wavelets are left as they are.
 
-    Least squares over a tree answers with Σ wⱼ·yⱼ, with weights that make V = Σ wⱼ²·vⱼ least for the continuous vⱼ. A
-    least value changes with vⱼ by wⱼ² alone, however the weights then move; so a small step of all vⱼ towards what is
-    drawn tells Σ wⱼ² times the differences. Sums of wavelets are left as they are.
+    Of a tree it is that of least squares for what is drawn, whose weights are the continuous law's but for little:
+    where variances are least, they hardly change with the weights.
     """
     if isinstance(errors, IndependentNoise):
-        return _terms(asked) * laplace_if_bare(errors.law).drawn_variance
+        return np.asarray(asked.cells_in_each * laplace_if_bare(errors.law).drawn_variance, dtype=np.float64)
     if isinstance(errors, TreeNoise):
-        tree, known = errors.tree, errors.variance(asked)
-        drawn = {v: _drawn(v, tree.kind) for v in np.unique(tree.variance).tolist() if 0.0 < v < math.inf}
-        step = np.array([_STEP * (drawn[v] - v) if v in drawn else 0.0 for v in tree.variance.tolist()])
-        moved = replace(errors, tree=replace(tree, variance=tree.variance + step)).variance(asked)
-        return np.asarray(known + (moved - known) / _STEP, dtype=np.float64)
+        tree = errors.tree
+        known, place = np.unique(tree.variance, return_inverse=True)
+        drawn = np.array([_drawn(v, tree.kind) if 0.0 < v < math.inf else v for v in known.tolist()])
+        return replace(errors, tree=replace(tree, variance=drawn[place])).variance(asked)
     return errors.variance(asked)
-
-
-def _terms(asked: Workload) -> FloatArray:
-    """How many draws every question adds up."""
-    cells: FloatArray = np.prod(np.maximum(asked.high - asked.low, 0).astype(np.float64), axis=1)
-    if asked.query is None:
-        return cells
-    return np.asarray(np.bincount(asked.query, cells, len(asked)), dtype=np.float64)
 
 
 def _drawn(variance: float, kind: Kind) -> float:

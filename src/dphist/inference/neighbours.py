@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dphist.kernels.curve import hilbert_order
 from dphist.kernels.levels.fit import Denoised, denoise
+from dphist.kernels.pairs import doubled, halved
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -70,7 +71,8 @@ def _classified(values: NDArray[Any], variance: float) -> tuple[FloatArray, int]
     cells = [np.ones(n) for n in total.shape]
     cost = np.full(total.shape, price)
     while total.size > 1:
-        total, square, below = _halve(total), _halve(square), _halve(cost)
+        axes = _long(total.shape)
+        total, square, below = (halved(each, axes) for each in (total, square, cost))
         cells = [np.add.reduceat(c, np.arange(0, c.size, 2)) for c in cells]
         size = cells[0]
         for more in cells[1:]:
@@ -83,24 +85,11 @@ def _classified(values: NDArray[Any], variance: float) -> tuple[FloatArray, int]
     while splits:
         finer, split = means.pop(), splits.pop()
         number += int((active & ~split).sum())
-        active = _double(active & split, finer.shape)
-        value = np.where(active, finer, _double(value, finer.shape))
+        axes = _long(finer.shape)
+        active = doubled(active & split, finer.shape, axes)
+        value = np.where(active, finer, doubled(value, finer.shape, axes))
     return np.maximum(value, 0.0), number + int(active.sum())
 
 
-def _halve(array: FloatArray) -> FloatArray:
-    """Add neighbours in pairs along every axis; a last one without a partner stays alone."""
-    for axis, length in enumerate(array.shape):
-        if length > 1:
-            array = np.add.reduceat(array, np.arange(0, length, 2), axis=axis)
-    return array
-
-
-def _double(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Repeat every entry for the pair it stands for."""
-    for axis, length in enumerate(shape):
-        if length > 1:
-            array = np.repeat(array, 2, axis=axis)
-            if array.shape[axis] > length:
-                array = np.delete(array, length, axis=axis)
-    return array
+def _long(shape: tuple[int, ...]) -> list[int]:
+    return [axis for axis, length in enumerate(shape) if length > 1]

@@ -102,7 +102,7 @@ class PartErrors:
         """Put the pieces' intervals together, around what they answer."""
         share = shared_confidence(confidence, len(workload), how)
         if how.get("guaranteed"):
-            return holding(self._sure(workload, share), published)
+            return holding(self._ends(workload, share, guaranteed=True), published)
         middle, below, above, leans, squares = (np.zeros(len(workload)) for _ in range(5))
         for part, asked, inside in self.pieces.meetings(workload):
             errors, answer = self.errors[part], self._answered(part, inside)
@@ -125,22 +125,13 @@ class PartErrors:
         wider = joint_deviations(confidence, share) / normal_quantile(share)
         low, high = whole_counts(middle, wider * np.sqrt(below + together), wider * np.sqrt(above + together))
         found = Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
-        return or_bounds(found, workload, published, lambda rest: self._allowed(rest, share))
+        return or_bounds(found, workload, published, lambda rest: self._ends(rest, share))
 
-    def _allowed(self, workload: Workload, confidence: float) -> Interval:
-        """What every piece that a question meets allows, measured there or not: such ends add up as they are."""
-
-        def ask(part: int, inside: Workload, sure: float) -> Interval:
-            return self.errors[part].interval(inside, self._answered(part, inside), sure)
-
-        return _added_up(self.pieces, workload, confidence, ask)
-
-    def _sure(self, workload: Workload, confidence: float) -> Interval:
-        """What is guaranteed in every piece that a question meets."""
+    def _ends(self, workload: Workload, confidence: float, **how: Unpack[How]) -> Interval:
+        """The ends in every piece that a question meets, which add up as they are."""
 
         def ask(part: int, inside: Workload, sure: float) -> Interval:
-            answered = self._answered(part, inside)
-            return self.errors[part].interval(inside, answered, sure, guaranteed=True)
+            return self.errors[part].interval(inside, self._answered(part, inside), sure, **how)
 
         return _added_up(self.pieces, workload, confidence, ask)
 

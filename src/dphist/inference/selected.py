@@ -76,24 +76,16 @@ class SelectedNoise(IndependentNoise):
         share = shared_confidence(confidence, len(workload), how)
         terms = self.spread_of_questions(workload)
         held = np.asarray(terms.terms, dtype=np.int64)
-        single, summed = held == 1, np.asarray(published, dtype=np.float64)
+        summed = np.asarray(published, dtype=np.float64)
         width = half_widths(terms, share)
         # Noise leans upwards: the most plausible count of a key that is shown is below its noisy count.
         cells = np.asarray(self.counts, dtype=np.float64)
         lean = np.asarray(workload.answer(cells - self.bounds(cells, 1e-9)[0]), dtype=np.float64)
         low, high = summed - lean - width, summed + width
-        if guaranteed:
-            for terms_of in np.unique(held[held > 1]):
-                # By the union bound: each of the ``terms_of`` cells has an equal share of the error.
-                each = each_of(share, int(terms_of))
-                ends = [
-                    np.asarray(workload.answer(end), dtype=np.float64) for end in self.bounds(cells, each)
-                ]
-                here = held == terms_of
-                low[here], high[here] = ends[0][here], ends[1][here]
-        if single.any():
-            ends = [np.asarray(workload.answer(end), dtype=np.float64) for end in self.bounds(cells, share)]
-            low[single], high[single] = ends[0][single], ends[1][single]
+        for many in np.unique(held[(held == 1) | (guaranteed & (held > 1))]):
+            # By the union bound: each of as many cells has an equal share of the error.
+            here, ends = held == many, self.bounds(cells, each_of(share, int(many)))
+            low[here], high[here] = (np.asarray(workload.answer(end), dtype=np.float64)[here] for end in ends)
         low, high = possible(low, high)
         return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
 

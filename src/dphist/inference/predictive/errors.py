@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,25 +50,6 @@ _OF_LAW = 2.0 / 3.0
 _BEYOND = 2.0
 # Trees with fewer deviations of noise in their total have nothing better to say than what is published.
 _ENOUGH = 10.0
-
-
-class Measurements(Protocol):
-    """What was measured, as far as intervals need it."""
-
-    @property
-    def binary(self) -> BinaryTree:
-        """As a binary tree."""
-        ...
-
-    @property
-    def learned(self) -> Learned:
-        """The predictive law of the true counts, and what it was learned from."""
-        ...
-
-    @property
-    def theorem(self) -> Theorem:
-        """Bounds that hold for any data."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +139,7 @@ class PredictiveErrors:
         departures: How far published sums of blocks of 1, 2, 4 … cells are from the noisy ones; as the law.
     """
 
-    measured: Measurements
+    measured: MeasuredCells | MeasuredBlocks
     counts: FloatArray | None = None
     pruned: bool = False
     law: Law | None = None

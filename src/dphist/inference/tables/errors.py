@@ -82,12 +82,7 @@ class ResidualNoise(NoiseErrors):
         self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
         """Read half-widths off the noise, in whole counts; bound what was not measured, widened to hold the guess."""
-        kinds = bounded_kinds(self.residuals.shape, workload.low, workload.high)
-        if any(self.residuals.covers(axes) for axes, _ in kinds):
-            found = nearest_whole(super().interval(workload, published, confidence, **how), published)
-        else:
-            unknown = np.full(len(workload), np.nan)
-            found = Interval(unknown, unknown)
+        found = nearest_whole(super().interval(workload, published, confidence, **how), published)
         share, guaranteed = shared_confidence(confidence, len(workload), how), how.get("guaranteed", False)
         return or_bounds(
             found, workload, published, lambda rest: self.allowed(rest, share, guaranteed=guaranteed)

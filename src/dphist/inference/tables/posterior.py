@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.tables.fitting import bounds, settled_order
 from dphist.inference.tables.residuals import centred, subsets, sum_to
+from dphist.kernels.pairs import doubled, halved
 
 FloatArray = NDArray[np.float64]
 Ordered = tuple[bool, ...] | None
@@ -94,7 +95,7 @@ def posterior(
         mean, expected = np.maximum(mean, 0.0), level.model
         factor = np.divide(mean, expected, out=np.ones(mean.shape), where=expected > 0.0)
         for shape in reversed(level.steps):
-            factor = _double(factor, shape, table.ordered)
+            factor = doubled(factor, shape, _long(shape, table.ordered))
         # What the model calls impossible can only be added, cell by cell.
         found = found * factor if waiting else np.where(expected > 0.0, found * factor, mean)
     return found, levels
@@ -200,13 +201,4 @@ def _long(shape: tuple[int, ...], ordered: Ordered) -> list[int]:
 
 def _halve(array: FloatArray, ordered: Ordered) -> FloatArray:
     """Add neighbours in pairs along every axis that is long enough."""
-    for axis in _long(array.shape, ordered):
-        array = np.add.reduceat(array, np.arange(0, array.shape[axis], 2), axis=axis)
-    return array
-
-
-def _double(array: FloatArray, shape: tuple[int, ...], ordered: Ordered) -> FloatArray:
-    """Repeat every entry for the pair it stands for."""
-    for axis in _long(shape, ordered):
-        array = np.repeat(array, 2, axis=axis).take(np.arange(shape[axis]), axis=axis)
-    return array
+    return halved(array, _long(array.shape, ordered))
