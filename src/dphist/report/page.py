@@ -6,7 +6,7 @@ Scripts, data and styles are inside the file, and its content policy forbids the
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -19,6 +19,7 @@ from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.release.cells.tables import TOTAL
+from dphist.release.language import boxes
 from dphist.release.tables import largest_tables
 from dphist.report import facts, figures
 from dphist.report.accuracy import accuracy as accuracy_of
@@ -29,6 +30,8 @@ from dphist.report.tables import Table, can_guarantee, measure_lines
 from dphist.report.wording import caveats, python, question, whole
 from dphist.version import __version__
 
+# A caption, numbers, the same with guaranteed intervals, and what a map shows.
+Drawn = tuple[str, Table, Table | None, Colour]
 _MOST_FIGURES = 8
 # Half-widths of a map are alike if nine of ten are within this of each other.
 _ALIKE = 1.25
@@ -57,8 +60,10 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
     """
     proven = can_guarantee(release)
     together = _together(release)
-    pairs = [names for names in together if len(names) == 2]
-    drawn = [*_tables(release, proven), *_pairs(release, pairs[:_MOST_FIGURES], proven)]
+    # All of one attribute, the map and both margins of two, the margins and the measured tables of two of more.
+    singles = [[name] for name in release.domain.names[:_MOST_FIGURES]]
+    pairs = [names for names in together if len(names) == 2][:_MOST_FIGURES]
+    drawn = [*_plane(release, proven), *(_drawn(release, names, proven) for names in (*singles, *pairs))]
     shown = [_figure(number, *each) for number, each in enumerate(drawn)]
     rows = accuracy_of(release)
     accuracy = {
@@ -79,7 +84,8 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             cells=" × ".join(f"{a.name} ({a.size:,})" for a in release.domain.attributes),
             whole=whole(release.guarantee),
             total=release.answer(),
-            intervals=interval_kinds(shown),
+            # Each way once: the plain sentence, and the details.
+            intervals=list(dict.fromkeys(figure["said"] for figure in shown)),
             guarantee=release.guarantee.describe(),
             budget=facts.budget_tree(release),
             mechanism=release.maker,
@@ -93,7 +99,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             several=len(release.domain.shape) > 1,
             question=question(release.domain, asked),
             python=python(release.domain, asked),
-            answer=_answer(release, asked),
+            answer=release.answer(boxes(asked, release.domain))[0],
             style=style(),
             script=inline(vega_script()),
             drawing=inline(read("drawing.js")),
@@ -102,32 +108,29 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
     )
 
 
-def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | None, Colour]]:
-    """Choose what to draw: all of one attribute, the map and both margins of two, the margins of more.
+def _drawn(release: Release, names: Sequence[str], proven: bool) -> Drawn:
+    """One attribute or two: a caption, numbers and, where that is proven, the same with guaranteed intervals."""
+    numbers = table(release, names)
+    # What nothing can be said of has no interval of either kind.
+    bounded = not bool(np.isnan(numbers.answers.low).all())
+    sure = table(release, names, guaranteed=True) if proven and bounded else None
+    return f"Records by {' and '.join(names)}, {numbers.intervals}", numbers, sure, "estimate"
 
-    Each with its caption and, where that is proven, the same numbers with guaranteed intervals; a map twice, the second
-    time for how far off its numbers may be.
-    """
+
+def _plane(release: Release, proven: bool) -> Iterator[Drawn]:
+    """Two attributes as a map, and a second time for how far off its numbers may be."""
     names = release.domain.names
-    made: list[tuple[str, Table, Table | None, Colour]] = []
-    if len(names) == 2 and min(release.domain.shape) > 2:
-        numbers = table(release, names)
-        missing = "" if numbers.answers.measured.all() else f", {numbers.intervals}"
-        both = f"{names[0]} and {names[1]}"
-        sure = table(release, names, guaranteed=True) if proven else None
-        alike = _alike(numbers, sure)
-        # A map of guesses alone would show what nobody measured.
-        if numbers.answers.measured.any():
-            made.append((f"Records by {both}{missing}{alike}", numbers, None, "estimate"))
-        if numbers.answers.measured.any() and not alike:
+    if len(names) != 2 or min(release.domain.shape) <= 2:
+        return
+    _, numbers, sure, _ = _drawn(release, names, proven)
+    missing = "" if numbers.answers.measured.all() else f", {numbers.intervals}"
+    both, alike = f"{names[0]} and {names[1]}", _alike(numbers, sure)
+    # A map of guesses alone would show what nobody measured.
+    if numbers.answers.measured.any():
+        yield f"Records by {both}{missing}{alike}", numbers, None, "estimate"
+        if not alike:
             half = f"How far off they may be, by {both}: half the width of each {_percent(numbers)}% interval"
-            made.append((half, numbers, sure, "uncertainty"))
-    for name in names[:_MOST_FIGURES]:
-        numbers = table(release, name)
-        # What nothing can be said of has no interval of either kind.
-        sure = table(release, name, guaranteed=True) if proven and _bounded(numbers) else None
-        made.append((f"Records by {name}, {numbers.intervals}", numbers, sure, "estimate"))
-    return made
+            yield half, numbers, sure, "uncertainty"
 
 
 def _together(release: Release) -> list[tuple[str, ...]]:
@@ -135,24 +138,6 @@ def _together(release: Release) -> list[tuple[str, ...]]:
     names = release.domain.names
     tables = [tuple(names[axis] for axis in axes) for axes in largest_tables(release)]
     return [] if tables == [tuple(names)] else tables
-
-
-def _pairs(
-    release: Release, pairs: Sequence[Sequence[str]], proven: bool
-) -> list[tuple[str, Table, Table | None, Colour]]:
-    """Maps of measured tables of two attributes."""
-    made: list[tuple[str, Table, Table | None, Colour]] = []
-    for names in pairs:
-        numbers = table(release, names)
-        sure = table(release, names, guaranteed=True) if proven else None
-        caption = f"Records by {names[0]} and {names[1]}, {numbers.intervals}"
-        made.append((caption, numbers, sure, "estimate"))
-    return made
-
-
-def _bounded(numbers: Table) -> bool:
-    """Whether any of the numbers has an interval, or bounds."""
-    return not bool(np.isnan(numbers.answers.low).all())
 
 
 def _alike(numbers: Table, sure: Table | None) -> str:
@@ -186,11 +171,6 @@ def _figure(number: int, caption: str, numbers: Table, sure: Table | None, colou
     }
 
 
-def interval_kinds(shown: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """How the figures' intervals were obtained, each way once: the plain sentence, and the details."""
-    return list(dict.fromkeys(figure["said"] for figure in shown))
-
-
 def example(release: Release) -> dict[str, list[tuple[int, int]]]:
     """Pick a question worth showing: the middle half of the first ordered attribute that has one."""
     for attribute in release.domain.attributes:
@@ -199,12 +179,6 @@ def example(release: Release) -> dict[str, list[tuple[int, int]]]:
             return {attribute.name: [(size // 4, size - size // 4)]}
     first = release.domain.attributes[0]
     return {first.name: [(0, 1)]} if first.size > 1 else {}
-
-
-def _answer(release: Release, chosen: dict[str, list[tuple[int, int]]]) -> Any:
-    from dphist.release.language import boxes
-
-    return release.answer(boxes(chosen, release.domain))[0]
 
 
 def embed(value: Any) -> str:

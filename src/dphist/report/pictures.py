@@ -39,7 +39,7 @@ def picture(chart: Any, kind: Format = "png", *, scale: float = 2.0, dark: bool 
         >>> dphist.report.picture(dphist.report.figure(release, "sex"), "svg")[:4]
         b'<svg'
     """
-    converter = _converter()
+    converter = need("vl_convert", "report")
     if not hasattr(chart, "to_dict") or inspect.isclass(chart):
         raise InputError("chart must be what `figure` gives, an Altair chart")
     if kind not in get_args(Format):
@@ -62,7 +62,7 @@ def vega_script() -> str:
 
 @lru_cache(maxsize=1)
 def _bundle() -> str:
-    converter = _converter()
+    converter = need("vl_convert", "report")
     kept = kept_folder() / f"vega-{getattr(converter, '__version__', 'unknown')}.js"
     try:
         return kept.read_text(encoding="utf-8")
@@ -79,20 +79,11 @@ def _bundle() -> str:
 
 def _look(dark: bool) -> dict[str, Any]:
     ink, paper, line = ("#e6e9ee", "#14181d", "#3a424c") if dark else ("#1c2228", "#ffffff", "#d5dae0")
+    letters = {"labelColor": ink, "titleColor": ink}
     return {
         "background": paper,
-        "axis": {
-            "labelColor": ink,
-            "titleColor": ink,
-            "gridColor": line,
-            "tickColor": line,
-            "domainColor": line,
-        },
-        "legend": {"labelColor": ink, "titleColor": ink},
+        "axis": letters | {"gridColor": line, "tickColor": line, "domainColor": line},
+        "legend": letters,
         "title": {"color": ink},
         "view": {"stroke": None},
     }
-
-
-def _converter() -> Any:
-    return need("vl_convert", "report")
