@@ -51,11 +51,8 @@ def ledger_create(
     protected = None if unit is None else Unit.parse(unit)
     with Ledger.open(ledger) as book:
         book.create(dataset, total, epsilon=epsilon, delta=delta, rho=rho, discover=discover, unit=protected)
-        whom = (
-            f"for {protected.describe()}"
-            if protected
-            else "its first release decides whom it protects, for good"
-        )
+        whom = "its first release decides whom it protects, for good"
+        whom = f"for {protected.describe()}" if protected else whom
         screen.line(f"{dataset}: total {book.account(dataset).total}; {whom}")
 
 
@@ -166,30 +163,22 @@ def _told(account: Account) -> list[str]:
 
     if account.currency == "epsilon":
         spent, left = account.spent, account.remaining
-        first = f"spent {shown(spent)} of {shown(left + spent)}, {shown(left)} left"
-        if not account.spent:
-            return [f"{account.dataset}: {first}"]
+        told = [f"{account.dataset}: spent {shown(spent)} of {shown(left + spent)}, {shown(left)} left"]
+        if not spent:
+            return told
     else:
-        first = f"spent rho {_short(account.spent)} of {account.total}"
-    told = [
-        f"{account.dataset}: {first}",
+        told = [f"{account.dataset}: spent rho {_short(account.spent)} of {account.total}"]
+    pure, names = account.epsilon_spent, account.delta_left
+    told.append(
         f"  spent so far: epsilon {_short(account.epsilon_at_delta)} at delta {_short(account.delta)}, "
         f"rho {_short(account.rho_spent)}"
-        + (
-            ""
-            if account.epsilon_spent is None
-            else f"; pure epsilon {_short(account.epsilon_spent)} by adding up"
-        ),
-    ]
+        + ("" if pure is None else f"; pure epsilon {_short(pure)} by adding up")
+    )
     if account.currency == "rho":
         told.append(
             f"  you can still publish one release with ε up to {_short(account.epsilon_left)}, or ρ up to "
             f"{_short(account.rho_left)}"
-            + (
-                f"; delta {_short(account.delta_left)} for names found in the records"
-                if account.delta_left
-                else ""
-            )
+            + (f"; delta {_short(names)} for names found in the records" if names else "")
         )
     return told
 
@@ -199,29 +188,23 @@ def _facts(book: Ledger, name: str) -> dict[str, Any]:
 
     account = book.account(name)
     readings = ("epsilon_left", "rho_left", "epsilon_spent", "rho_spent", "delta", "epsilon_at_delta")
-    amounts = {each: getattr(account, each) for each in (*readings, "delta_spent", "delta_left")}
     return {
         "dataset": name,
         "unit": described(book.unit(name)) or None,
         "allows": account.total,
         "currency": account.currency,
         "total": str(book.total(name)),
-        "spent": str(account.spent),
-        "remaining": str(account.remaining),
-        **{key: None if value is None else str(value) for key, value in amounts.items()},
+        **_texts(account, "spent", "remaining", *readings, "delta_spent", "delta_left"),
         "entries": [
             {
-                "id": entry.id,
-                "hash": entry.hash,
-                "epsilon": None if entry.epsilon is None else str(entry.epsilon),
-                "rho": None if entry.rho is None else str(entry.rho),
-                "delta": str(entry.delta),
-                "cost": str(entry.cost),
-                "unit": entry.unit,
-                "purpose": entry.purpose,
-                "status": entry.status,
-                "when": str(entry.when),
+                **{key: getattr(entry, key) for key in ("id", "hash", "unit", "purpose", "status")},
+                **_texts(entry, "epsilon", "rho", "delta", "cost", "when"),
             }
             for entry in book.entries(name)
         ],
     }
+
+
+def _texts(thing: Any, *names: str) -> dict[str, str | None]:
+    values = {name: getattr(thing, name) for name in names}
+    return {name: None if value is None else str(value) for name, value in values.items()}
