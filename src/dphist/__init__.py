@@ -29,25 +29,23 @@ if TYPE_CHECKING:
 
 # Where each public name lives; a module stands for itself. At most twenty: what more there is lives in its own room.
 _HOMES = {
-    "Answer": "release",
-    "Answers": "release",
-    "Domain": "model.domain",
-    "Histogram": "model.histogram",
-    "Ledger": "private.ledger",
-    "Measure": "model.measure",
-    "Nominal": "model.domain",
-    "Ordinal": "model.domain",
-    "Release": "release",
-    "Unit": "model.unit",
-    "Workload": "model.workload",
-    "audit": "audit",
-    "errors": "errors",
-    "list_mechanisms": "mechanisms",
-    "load": "release",
-    "mechanisms": "mechanisms",
-    "publish": "publishing.door",
-    "rehearse": "planning.rehearsal",
-    "testing": "testing",
+    name: home
+    for home, names in {
+        "model.domain": ("Domain", "Nominal", "Ordinal"),
+        "model.histogram": ("Histogram",),
+        "model.measure": ("Measure",),
+        "model.unit": ("Unit",),
+        "model.workload": ("Workload",),
+        "planning.rehearsal": ("rehearse",),
+        "private.ledger": ("Ledger",),
+        "publishing.door": ("publish",),
+        "release": ("Answer", "Answers", "Release", "load"),
+        "audit": ("audit",),
+        "errors": ("errors",),
+        "mechanisms": ("list_mechanisms", "mechanisms"),
+        "testing": ("testing",),
+    }.items()
+    for name in names
 }
 
 # Rooms that are reached by their own name without being part of the face: ``dphist.report.figure``.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from dphist.model.domain.conditions import Span
 from dphist.model.domain.scales import Dates, Steps
 from dphist.model.phrases import visible
 from dphist.release import Release
-from dphist.release.answers import bound, interval_words
+from dphist.release.answers import bound
 from dphist.report.cuts import Cuts, cut
 from dphist.report.tables import FloatArray, Table, tabulate
 
@@ -298,43 +299,37 @@ def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str, Any]]:
-    cuts, answers, shared = numbers.cuts[0], numbers.answers, _shared(numbers)
-    values, low, high = (each / shared for each in (answers.value, answers.low, answers.high))
+    cuts, shared = numbers.cuts[0], _shared(numbers)
+    mean, low, high = (
+        each / shared for each in (numbers.answers.value, numbers.answers.low, numbers.answers.high)
+    )
     return [
         {
             "start": start, "stop": stop, "middle": (start + stop) / 2, "zero": 0,
             "label": drawn(cuts.labels[i]), "node": cuts.nodes[i],
             "chosen": selected is None or any(a < stop and start < b for a, b in selected),
-            "mean": bound(values[i]), "low": bound(low[i]), "high": bound(high[i]),
-            "guess": not answers.measured[i], **_said(numbers, i),
+            "mean": bound(mean[i]), "low": bound(low[i]), "high": bound(high[i]), "guess": not row["measured"],
+            "estimate": row["estimate"], "interval": row["interval"],
         }
-        for i, (start, stop) in enumerate(cuts.spans)
+        for i, ((start, stop), row) in enumerate(zip(cuts.spans, numbers.rows(), strict=True))
     ]  # fmt: skip
 
 
 def _square_rows(numbers: Table) -> list[dict[str, Any]]:
     across, up = numbers.cuts
     answers, shared = numbers.answers, _shared(numbers)
-    values, half = answers.value / shared, np.round((answers.high - answers.low) / 2 / shared, 3)
+    mean, half = answers.value / shared, np.round((answers.high - answers.low) / 2 / shared, 3)
+    squares = product(
+        zip(places(across), across.labels, strict=True), zip(places(up), up.labels, strict=True)
+    )
     return [
         {
             "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
-            "label": drawn(across.labels[i]), "other": drawn(up.labels[j]),
-            "mean": bound(values[i * len(up) + j]), "half": bound(half[i * len(up) + j]),
-            **_said(numbers, i * len(up) + j),
+            "label": drawn(label), "other": drawn(other), "mean": bound(mean[i]), "half": bound(half[i]),
+            "estimate": row["estimate"], "interval": row["interval"],
         }
-        for i, first in enumerate(places(across))
-        for j, second in enumerate(places(up))
+        for i, (((first, label), (second, other)), row) in enumerate(zip(squares, numbers.rows(), strict=True))
     ]  # fmt: skip
-
-
-def _said(numbers: Table, place: int) -> dict[str, Any]:
-    """One number as it is told: the sum of a bar's cells, and its interval in words."""
-    value, low, high = (
-        each[place] for each in (numbers.answers.value, numbers.answers.low, numbers.answers.high)
-    )
-    guess = not numbers.answers.measured[place]
-    return {"estimate": bound(value), "interval": interval_words(low, high, guess=guess)}
 
 
 def named(attribute: Attribute) -> bool:

@@ -77,17 +77,8 @@ def forecast(form: Mapping[str, str]) -> dict[str, Any]:
     # A curve over several ε is about one kind of question; the table is about all of them.
     if given.get("only", "") not in ("", "question"):
         raise InputError("only must be question")
-    return _forecast(
-        name,
-        given["schema"],
-        budgets,
-        records,
-        given["question"],
-        wanted,
-        rows,
-        replace,
-        only=bool(given.get("only")),
-    )
+    only = bool(given.get("only"))
+    return _forecast(name, given["schema"], budgets, records, given["question"], wanted, rows, replace, only)
 
 
 def _budgets(epsilon: str, delta: str, rho: str) -> tuple[Budget, ...]:
@@ -99,17 +90,9 @@ def _budgets(epsilon: str, delta: str, rho: str) -> tuple[Budget, ...]:
 
 @lru_cache(maxsize=512)
 def _forecast(
-    name: str,
-    schema: str,
-    budgets: tuple[Budget, ...],
-    records: int,
-    question: str,
-    wanted: float,
-    rows: int | None,
-    replace: bool,
-    *,
-    only: bool,
-) -> dict[str, Any]:
+    name: str, schema: str, budgets: tuple[Budget, ...], records: int, question: str, wanted: float,
+    rows: int | None, replace: bool, only: bool,
+) -> dict[str, Any]:  # fmt: skip
     # A text with a line end in it is never taken for the name of a file.
     declared = Schema.read(f"{schema}\n")
     domain = declared.domain
@@ -119,8 +102,8 @@ def _forecast(
     unit = change(
         declared.unit or Unit(), **{name: value for name, value in said.items() if value is not None}
     )
-    made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "shown": {}, "limits": {}}
-    made["basis"] = ""
+    made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "basis": ""}
+    made |= {"errors": {}, "shown": {}, "limits": {}}
     # Where the page has one kind of question to compare by, it is the reader's own, or ranges.
     main = "question" if question.strip() else "ranges"
     own: list[str | Workload] = [read_question(question, domain)] if question.strip() else []
@@ -140,17 +123,11 @@ def _forecast(
         made["errors"][label], made["shown"][label] = found.error, found.shown
         if goal is not None:
             made["epsilon_needed"] = found.epsilon_needed
+            every = (found, *(one(budget, workload) for budget in budgets[1:]))
             made["currencies"] = [
-                {
-                    "budget": Quote(budget, None, ()).label,
-                    "shown": each.shown,
-                    "error": each.error,
-                    "limit": each.limit,
-                }
-                for budget, each in zip(
-                    budgets, (found, *(one(budget, workload) for budget in budgets[1:])), strict=True
-                )
-            ]
+                {"budget": Quote(budget, None, ()).label, "shown": each.shown, "error": each.error, "limit": each.limit}
+                for budget, each in zip(budgets, every, strict=True)
+            ]  # fmt: skip
     return made
 
 
