@@ -7,7 +7,7 @@ tables may have measured nothing else. So a line is said of questions about one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -55,7 +55,8 @@ def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, An
         f"{order + 1} or more of {len(every)} attributes" if order < len(every) - 1 else "all attributes"
     )
     rows.append({"about": unknown, "cells": 1, "share": 0.0, "half_width": None, "part": None})
-    return rows + _everything(release, confidence)
+    # A table of no attribute has one cell.
+    return rows + _lines(release, [()], "all records", confidence)
 
 
 def relative(part: float | None) -> str:
@@ -76,49 +77,30 @@ def _about(measured: int, tables: int, order: int, attributes: int) -> str:
 def _lines(release: Release, tables: Sequence[Axes], about: str, confidence: float) -> list[dict[str, Any]]:
     """Lines about these tables, from one cell of each to about half of it; of all attributes to everything."""
     shape = release.domain.shape
-    rows: list[dict[str, Any]] = []
-    seen = set()
-    for share in _shares(shape, tables):
-        boxes = [(axes, _lengths(shape, axes, share)) for axes in _spread(tables)]
-        cells = int(np.median([math.prod(lengths[a] for a in axes) for axes, lengths in boxes]))
-        size = int(np.median([math.prod(shape[a] for a in axes) for axes, _ in boxes]))
-        if cells in seen:
+    spread = _spread(tables)
+    size = int(np.median([math.prod(shape[a] for a in axes) for axes in spread]))
+    rows: dict[int, dict[str, Any]] = {}
+    for share in _PARTS_OF_ALL if len(tables[0]) == len(shape) else _PARTS:
+        if 0 < share * size < 2:
             continue
-        seen.add(cells)
-        low = _places(shape, np.array([lengths for _, lengths in boxes], dtype=np.int64))
-        rows.append(_line(release, *low, about, cells, cells / size, confidence))
-    return rows
-
-
-def _everything(release: Release, confidence: float) -> list[dict[str, Any]]:
-    """A table of no attribute has one cell."""
-    shape = np.array([release.domain.shape], dtype=np.int64)
-    return [_line(release, np.zeros_like(shape), shape, "all records", 1, 1.0, confidence)]
-
-
-def _line(
-    release: Release, low: IntArray, high: IntArray, about: str, cells: int, share: float, confidence: float
-) -> dict[str, Any]:
-    answers = release.answer(Workload(release.domain, low, high), confidence=confidence)
-    # Nothing is narrower than what was measured: the others come last, and the median may be one of them.
-    width = float(np.median(np.where(answers.measured, answers.high - answers.low, np.inf))) / 2.0
-    typical = float(np.median(answers.value))
-    known = math.isfinite(width)
-    return {
-        "about": about,
-        "cells": cells,
-        "share": share,
-        "half_width": width if known else None,
-        "part": width / typical if known and typical > 0.0 else None,
-    }
-
-
-def _shares(shape: tuple[int, ...], tables: Sequence[Axes]) -> Iterator[float]:
-    whole = len(tables[0]) == len(shape)
-    size = float(np.median([math.prod(shape[a] for a in axes) for axes in tables]))
-    for share in _PARTS_OF_ALL if whole else _PARTS:
-        if share == 0 or share * size >= 2:
-            yield share
+        boxes = [(axes, _lengths(shape, axes, share)) for axes in spread]
+        cells = int(np.median([math.prod(lengths[a] for a in axes) for axes, lengths in boxes]))
+        if cells in rows:
+            continue
+        places = _places(shape, np.array([lengths for _, lengths in boxes], dtype=np.int64))
+        answers = release.answer(Workload(release.domain, *places), confidence=confidence)
+        # Nothing is narrower than what was measured: the others come last, and the median may be one of them.
+        width = float(np.median(np.where(answers.measured, answers.high - answers.low, np.inf))) / 2.0
+        typical = float(np.median(answers.value))
+        known = math.isfinite(width)
+        rows[cells] = {
+            "about": about,
+            "cells": cells,
+            "share": cells / size,
+            "half_width": width if known else None,
+            "part": width / typical if known and typical > 0.0 else None,
+        }
+    return list(rows.values())
 
 
 def _spread(tables: Sequence[Axes]) -> list[Axes]:
@@ -131,7 +113,7 @@ def _spread(tables: Sequence[Axes]) -> list[Axes]:
 
 def _lengths(shape: tuple[int, ...], axes: Axes, share: float) -> list[int]:
     """The sides of a box that holds such a part of a table, about; every other attribute is whole."""
-    root = share ** (1.0 / len(axes))
+    root = share ** (1.0 / max(len(axes), 1))
     return [min(n, max(1, math.ceil(n * root - 1e-9))) if a in axes else n for a, n in enumerate(shape)]
 
 
