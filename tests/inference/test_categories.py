@@ -6,10 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 
-import dphist
-from dphist.inference.tables.posterior import Observed, posterior
 from dphist.inference.tables.shrunk import TableNoise
 from dphist.mechanisms import Marginals
 from dphist.mechanisms.marginals import shrunk_cube
@@ -57,38 +54,3 @@ def test_rows_that_lean_each_their_own_way_are_found_and_held():
     assert before[0] < 0.85
     assert after[0] > 0.93
     assert after[1] < 0.85 * before[1]
-
-
-def test_blocks_are_made_along_attributes_that_have_neighbours():
-    table = np.ones((9, 16))
-    found, alone = (
-        posterior(Observed(table, 1.0, table, ordered=(False, has)), variances=True)[1]
-        for has in (True, False)
-    )
-    assert [each.shape for each in found] == [(9, 2), (9, 4), (9, 8), (9, 16)]
-    assert [each.shape for each in alone] == [(9, 16)]
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [Ordinal("ward", range(6)), Nominal("ward", {"north": ["a", "b", "c"], "south": ["d", "e", "f"]})],
-)
-def test_nothing_changes_where_values_have_an_order_or_groups(rows):
-    domain = Domain([rows, Ordinal("hour", range(16))])
-    counts = np.arange(96).reshape(6, 16) * 7 % 31
-    estimate: Any = run(MARGINALS, Histogram(domain, counts), 1, seed=1)
-    other, _ = shrunk_cube(estimate.errors.residuals)
-    np.testing.assert_array_equal(estimate.counts, other)
-
-
-def test_the_file_replays(tmp_path):
-    histogram = Histogram(DOMAIN, _leaning())
-    release = dphist.publish(histogram, epsilon="0.1", workload=Workload.random(DOMAIN, 200, seed=1))
-    made: Any = release.mechanism
-    assert made.chosen.estimator == "weighed"
-    release.save(tmp_path / "release.parquet")
-    again = dphist.load(tmp_path / "release.parquet")
-    again.verify(exact=True)
-    asked = Workload.random(DOMAIN, 100, seed=2)
-    np.testing.assert_array_equal(again.answer(asked).low, release.answer(asked).low)
-    np.testing.assert_array_equal(again.answer(asked).high, release.answer(asked).high)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from dphist.inference.tables.errors import ResidualNoise
-from dphist.inference.tables.posterior import Observed, posterior
 from dphist.inference.tables.shrunk import Departures, TableNoise
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -58,38 +57,6 @@ def test_a_level_of_single_cells_is_summed_beyond_the_smaller_tables():
         assert found[box] == pytest.approx(variances[here].sum() * beyond)
 
 
-def test_blocks_are_as_long_as_shrinking_made_them():
-    levels = posterior(Observed(np.ones((9, 5, 2)), 1.0, np.ones((9, 5, 2))), variances=True)[1]
-    departures = Departures.of(levels)
-    assert [each.shape for each in levels][::-1] == [(9, 5, 2), (5, 3, 2), (3, 3, 2)]
-    assert departures.lengths == ((1, 1, 1), (2, 2, 1), (4, 2, 1))
-    # A cell takes a small part of a block: far less than the box that holds all of it.
-    whole = departures.variances(np.zeros((1, 3), dtype=np.int64), np.array([[9, 5, 2]]), 0)
-    one = departures.variances(np.zeros((1, 3), dtype=np.int64), np.array([[1, 1, 1]]), 0)
-    assert whole[0] == pytest.approx(0.0, abs=1e-9)
-    assert 0.0 < one[0] < max(level.max() for level in levels) * 2.0
-
-
-def test_the_posterior_variance_is_the_slope_of_the_mean():
-    """By which sums of published cells are known to go with sums of measured ones (Tweedie's formula)."""
-    from dphist.inference.tables.posterior import _Level
-
-    model = np.full(200, 6.0)
-
-    def found(noisy: Any) -> tuple[Any, Any]:
-        level = _Level(Observed(noisy, 4.0, model), noisy, model, sized=True)
-        return level.posterior(level.learned(), variances=True)
-
-    noisy = np.array([4.0, 9.0, 30.0, 0.5] * 50)
-    mean, left = found(noisy)
-    for place in range(4):
-        moved = noisy.copy()
-        moved[place] += 1e-4
-        after = found(moved)[0]
-        # How often departures are learned of all cells: one of two hundred hardly moves that.
-        assert (after[place] - mean[place]) / 1e-4 * 4.0 == pytest.approx(left[place], rel=0.15, abs=0.02)
-
-
 @pytest.mark.parametrize("depends", [False, True])
 def test_boxes_hold_with_less_than_the_width_of_least_squares(depends):
     people = _people(depends)
@@ -120,17 +87,6 @@ def test_what_must_hold_for_any_data_stands_on_least_squares():
         assert found.low.tolist() == exact.low.tolist()
         assert found.high.tolist() == exact.high.tolist()
     assert errors.words.short.startswith("calibrated")
-
-
-def test_cells_asked_all_at_once_are_cells_asked_with_others() -> None:
-    errors = run(_mechanism(), _people(depends=True).counts, epsilon=1, seed=2).errors
-    assert isinstance(errors, TableNoise)
-    assert errors.shrunk is not None
-    low = np.stack(np.unravel_index(np.arange(300), SHAPE), axis=1)
-    # Beside them the whole: not all boxes have the same sides then.
-    mixed = np.vstack([low, low[:1]]), np.vstack([low + 1, [SHAPE]])
-    assert errors.shrunk.squares(low, low + 1).tolist() == errors.shrunk.squares(*mixed)[:-1].tolist()
-    assert errors.residuals.answers(low, low + 1).tolist() == errors.residuals.answers(*mixed)[:-1].tolist()
 
 
 def test_least_squares_does_not_answer_where_it_has_more_noise_than_there_are_records():

@@ -40,15 +40,6 @@ def test_rectangles_beat_both_extremes(records, share):
     assert errors["AdaptiveTree"] < share * min(errors["Laplace"], errors["Uniform"])
 
 
-def test_boxes_have_intervals():
-    counts = _plane(200_000)
-    estimate = run(AdaptiveTree(), counts, 1, seed=3)
-    workload = Workload.random(_domain(counts.shape), 300, seed=4)
-    found = estimate.errors.interval(workload, workload.answer(estimate.counts), 0.95)
-    truth = workload.answer(counts)
-    assert np.mean((found.low <= truth) & (truth <= found.high)) > 0.92
-
-
 def test_readings_of_a_plane_take_out_most_of_its_noise():
     y, x = np.mgrid[0:64, 0:64] / 64
     truth = np.rint(80 * np.exp(-((y - 0.5) ** 2 + (x - 0.4) ** 2) / 0.1)).astype(np.int64)

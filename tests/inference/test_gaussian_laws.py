@@ -127,18 +127,6 @@ def test_guaranteed_intervals_of_trees_hold_under_rho() -> None:
     assert widths / 25 < 400
 
 
-def test_prefixes_of_a_long_line_are_answered_within_the_goal() -> None:
-    """At 4,096 cells the root of all prefixes has 3.6 deviations at most, and the best tree more."""
-    domain, law = Domain([Ordinal("x", range(4096))]), NoiseLaw("gaussian", Fraction(1))
-    squares = PrefixRoots().variances(Layout((4096,)))
-    noise = prefix_noise(4096, NoiseLaw("gaussian", squares))
-    mean = float(np.mean(noise.variance(Workload.prefixes(domain))))
-    assert 3.35 < math.sqrt(mean) <= 3.6
-    sides, shares = searched(4096, "prefixes", law.exponent)
-    tree = mean_variance((4096,), sides, "prefixes", np.array(shares, dtype=float), law.exponent)
-    assert math.sqrt(mean) < math.sqrt(tree / 2) < 4.2
-
-
 def test_the_forecast_of_prefixes_is_what_their_noise_is() -> None:
     squares = PrefixRoots().variances(Layout((300,)))
     noise = prefix_noise(300, NoiseLaw("gaussian", squares))

@@ -13,7 +13,6 @@ from dphist.inference import guaranteed
 from dphist.inference.estimate import IndependentNoise
 from dphist.inference.guaranteed import NoisySums, PredictableTree, martingale_widths
 from dphist.inference.intervals import Spread, chernoff_widths, half_widths
-from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
@@ -91,31 +90,6 @@ def test_they_hold_on_a_plane():
         low, high = PredictableTree(_tree(counts, 1, seed)).bounds(workload.low, workload.high, 0.9)
         held.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
     assert np.mean(held, axis=0).min() >= 0.9
-
-
-@pytest.mark.parametrize("name", ["hump", "flat", "comb of two"])
-def test_without_noise_every_weighing_gives_the_truth(name):
-    # Put true totals where noisy ones were: whatever the weights, they must add up to the question.
-    counts = LINES[name].astype(np.int64)
-    grown = _tree(counts, "1/2", 3)
-    running = np.concatenate([[0], np.cumsum(counts)]).astype(float)
-    totals = running[grown.high[:, 0]] - running[grown.low[:, 0]]
-    for node in np.flatnonzero(grown.pool):
-        totals[node] = totals[grown.first[node] : grown.last[node]].sum()
-    exact = MeasuredTree(
-        shape=grown.shape, parent=grown.parent, first=grown.first, last=grown.last, low=grown.low, high=grown.high,
-        size=grown.size, value=totals, variance=grown.variance, pool=grown.pool,
-        seen=None if grown.seen is None else totals, seen_variance=grown.seen_variance,
-    )  # fmt: skip
-    tree = PredictableTree(exact)
-    whole = tree._whole[0]
-    assert np.allclose(whole, totals)
-    # Ranges that end where blocks end are answered exactly in the middle.
-    ends = np.unique(grown.low[grown.leaves, 0])
-    low, high = ends[:-1, None], ends[1:, None]
-    bounds = tree.bounds(low, high, 0.95)
-    truth = running[high[:, 0]] - running[low[:, 0]]
-    assert ((bounds[0] <= truth + 1e-6) & (truth <= bounds[1] + 1e-6)).all()
 
 
 def test_a_reach_is_never_exceeded_more_often_than_allowed():

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist.errors import MechanismError, QueryError
+from dphist.errors import QueryError
 from dphist.inference.tables.mixture import MixtureModel, NoisyTable, _Fit, fit_mixture
 from dphist.inference.tables.shrinking import shrink
 from dphist.inference.tables.synthesis import PublishedModel, deal, synthesise
@@ -104,12 +104,6 @@ def test_noise_without_dependence_is_not_fitted():
     found = fit_mixture((8,) * 4, pairs, 6400.0, components=20, steps=300)
     raw = np.mean([np.abs(p.values / 6400 - 1 / 64).sum() for p in pairs])
     assert np.mean([np.abs(found.table(p.axes) - 1 / 64).sum() for p in pairs]) < 0.5 * raw
-
-
-def test_nothing_known_is_even_and_axes_must_be_columns():
-    assert fit_mixture((2, 4), [], 10.0).table((1,)).tolist() == [0.25] * 4
-    with pytest.raises(MechanismError, match="every axis"):
-        fit_mixture((2, 4), [NoisyTable((0, 5), np.ones((2, 2)), 1.0)], 10.0)
 
 
 def test_shrinking_believes_what_noise_cannot_explain():

@@ -10,7 +10,6 @@ import dphist
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.learning import learned_of_tree
 from dphist.mechanisms import AdaptiveTree
-from dphist.mechanisms.trees.planning import _pruned, counts_of_boxes
 from dphist.testing import run
 
 
@@ -90,24 +89,3 @@ def test_sums_of_pruned_cells_give_way_to_least_squares():
     cells = dphist.Workload.cells(histogram.domain)
     alone = estimate.counts.reshape(-1)
     assert (estimate.errors.answer(cells, alone) == alone).all()
-
-
-@pytest.mark.parametrize(("records", "least", "most"), [(30, 0.5, 1.0), (10**7, 0.0, 0.02)])
-def test_few_records_are_hardly_pruned(records, least, most):
-    shape = (16, 16)
-    counts = np.zeros(shape, dtype=np.int64)
-    counts[3:6, 4:9] = records // 15
-    parent, low, high, value = [-1], [(0, 0)], [shape], [float(records)]
-    for i in range(16):
-        for k in range(16):
-            parent.append(0)
-            low.append((i, k))
-            high.append((i + 1, k + 1))
-            value.append(float(counts[i, k]) + 4.0 * math.sin(37.0 * i + 11.0 * k))
-    tree = MeasuredTree.of(shape, parent, low, high, value, np.full(257, 16.0))
-    level = np.array([0, *([1] * 256)])
-    pruned, plain, found = _pruned(tree, level), tree.cells(tree.nonnegative()), counts_of_boxes(tree, level)
-    apart = np.abs(pruned - plain) > 1e-6
-    assert apart.any()
-    part = ((pruned - found)[apart] / (pruned - plain)[apart]).mean()
-    assert least <= part <= most

@@ -63,14 +63,6 @@ def test_at_both_ends_the_difference_is_as_large_as_its_noise_reaches(shared: fl
         )
 
 
-def test_shared_noise_leaves_the_ratio() -> None:
-    """Numerator and denominator that hold nothing but the same noise have a ratio that is known exactly."""
-    one = noisy(np.array([100.0]), 4.0)
-    low, high = fieller(one, one, 0.95, shared=np.array([4.0]))
-    assert low[0] == pytest.approx(1.0)
-    assert high[0] == pytest.approx(1.0)
-
-
 def test_large_sums_with_little_noise_keep_their_width() -> None:
     above, below = noisy(np.array([3e14]), 1.0), noisy(np.array([1e14]), 1.0)
     low, high = fieller(above, below, 0.95)

@@ -204,35 +204,6 @@ def test_a_given_law_is_drawn_with_its_own_means_and_variances(alike):
     assert (np.abs(found.mean(axis=0) - said.mean) / np.sqrt(variance / len(found))).max() < 4.0
 
 
-def test_what_leaves_have_alike_adds_up_over_leaves():
-    tree = MeasuredTree.of(
-        (4, 8), [-1, 0, 0, 0, 0], [[0, 0], [0, 0], [1, 0], [2, 0], [3, 0]], [[4, 8], [1, 8], [2, 8], [3, 8], [4, 8]],
-        [400.0, 100.0, 100.0, 100.0, 100.0], [9.0] * 5,
-    )  # fmt: skip
-    binary = BinaryTree.of_tree(tree)
-    parts = binary.splits.size + 1
-    law = Law(
-        binary,
-        np.zeros(parts),
-        np.full(parts, 0.5),
-        np.full(parts, 9.0),
-        np.full(6, 0.3),
-        0.6,
-        np.ones(6),
-        0.0,
-        0.0,
-        1.0,
-    )
-    domain = Domain([Ordinal("x", range(4)), Ordinal("y", range(8))])
-    asked = Workload(domain, np.array([[0, 0], [0, 2], [0, 0]]), np.array([[4, 4], [4, 3], [2, 1]]))
-    draw = replicate(
-        Estimate(np.full((4, 8), 12.5), PredictiveErrors(MeasuredBlocks(tree), law=law)), None, (4, 8)
-    )
-    found = np.stack([np.asarray(asked.answer(draw(Normals(b"a", n)).reshape(4, 8))) for n in range(2000)])
-    said = law.ask(asked.low, asked.high)
-    assert np.abs(found.var(axis=0) / (said.known + said.inner) - 1.0).max() < 0.14
-
-
 def test_a_shrunk_cube_is_off_by_what_its_own_model_doubts():
     shape, place = (6, 5, 4), np.indices((6, 5, 4)).sum(axis=0)
     noise = 12.0 * Normals(b"noise", 0)(120).reshape(shape)

@@ -51,15 +51,6 @@ def test_the_truth_is_held_as_often_as_said_given_that_the_key_is_shown(
     assert plain < 0.05 < least
 
 
-@pytest.mark.parametrize(("law", "threshold"), LAWS)
-def test_far_above_the_threshold_it_is_the_plain_interval(law: NoiseLaw, threshold: int) -> None:
-    far = np.array([threshold + 60.0 * float(law.deviation) // 1])
-    low, high = SelectedNoise(law, exact=True, threshold=threshold, counts=far).bounds(far, 0.95)
-    width = law.quantile(0.95)
-    assert low[0] == pytest.approx(far[0] - width, abs=1.5)
-    assert high[0] == pytest.approx(far[0] + width, abs=1.5)
-
-
 def test_sums_lean_less_and_guaranteed_ones_hold_every_part() -> None:
     law, threshold = LAWS[0]
     domain = Domain([Nominal("page", [f"p{i}" for i in range(6)])])

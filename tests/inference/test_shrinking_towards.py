@@ -38,12 +38,6 @@ def test_a_slope_that_no_single_cell_shows_is_kept_in_sums():
     assert abs(found[:512].sum() - truth[:512].sum()) < 2.5 * 226 < 0.6 * (1024 - truth[:512].sum()) + 400
 
 
-def test_nothing_is_below_zero_and_what_stands_out_is_not_lost():
-    found = _towards(np.array([50.0, -2.0, 0.0, 1.0] * 8), 1.0, np.full(32, 1.0))
-    assert found.min() >= 0
-    assert found[::4] == pytest.approx(50, rel=0.05)
-
-
 def test_settled_tables_are_shown_their_model():
     seen = {}
 
@@ -59,14 +53,6 @@ def test_settled_tables_are_shown_their_model():
     np.testing.assert_allclose(settled[(0, 1)].sum(axis=1), [6.0, 2.0], atol=1e-3)
 
 
-def test_a_cell_is_not_believed_to_hold_more_than_its_lines():
-    # Noise of 600 in cells of 24: a few look as if they held a third of all; their rows hold 310.
-    model = np.full((32, 12), 26.0)
-    for seed in range(3):
-        found = _towards(model + 600 * _noise(model.shape, False, seed), 600.0**2, model)
-        assert np.sqrt(np.mean((found - model) ** 2)) < 0.06 * 600
-
-
 def test_a_table_of_two_by_two_is_one_difference_and_not_four():
     # That one lies one deviation off is what noise does: each cell half of its own.
     model, apart = np.full((2, 2), 100.0), np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -75,20 +61,3 @@ def test_a_table_of_two_by_two_is_one_difference_and_not_four():
     # Six deviations are none of noise, though no cell lies off by more than three.
     found = _towards(10.0 * model + 300.0 * apart, 100.0**2, 10.0 * model)
     assert np.abs(found - 10.0 * model - 300.0 * apart).max() < 60.0
-
-
-def test_cells_that_are_full_keep_what_sampling_makes_of_them():
-    # Noise of one says where cells of 400 lie about their mean, twenty off; to move them there would lose it.
-    model = np.full((8, 8), 400.0)
-    truth = np.random.default_rng(2).poisson(model)
-    noise = _noise(model.shape, False)
-    found = _towards(truth + noise, 1.0, model)
-    assert np.mean((found - truth) ** 2) < 1.1 * np.mean(noise**2)
-
-
-def test_what_a_table_says_beyond_smaller_ones_may_be_noisier_than_its_cells():
-    # Margins were measured as well, so cells vary by half of what the one number does that is left to the table.
-    model, apart = np.full((2, 2), 1000.0), np.array([[1.0, -1.0], [-1.0, 1.0]])
-    noise = 120.0 * apart
-    sure, unsure = (_towards(model + noise, 50.0**2, model, beyond=v) for v in (None, 100.0**2))
-    assert np.abs(unsure - model).max() < 0.6 * np.abs(sure - model).max()

@@ -1,14 +1,12 @@
 """Tables whose choice read earlier noise: what is guaranteed stands on each stage by itself."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import dphist
 from dphist.inference.pieces import PartNoise
-from dphist.inference.tables.errors import ResidualNoise, StagedNoise, noise_after
+from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.residuals import Measured, TableResiduals
-from dphist.mechanisms.mixture import Mixture
 from dphist.model.pieces import ByValues
 
 DOMAIN = dphist.Domain([dphist.Nominal("x", ["a", "b"]), dphist.Nominal("y", ["c", "d", "e"])])
@@ -72,19 +70,6 @@ def test_stages_that_contradict_each_other_leave_both():
     assert found.low[0] < 110 < 190 < found.high[0]
 
 
-def test_pairs_that_noise_chose_are_stages():
-    columns = [dphist.Nominal(f"q{i}", list("abcd")) for i in range(8)]
-    rng = np.random.default_rng(3)
-    same = rng.integers(0, 4, 4000)
-    frame = {f"q{i}": np.array(list("abcd"))[(same + rng.integers(0, 2, 4000)) % 4] for i in range(8)}
-    release = dphist.publish(
-        pd.DataFrame(frame), dphist.Domain(columns), epsilon=1, mechanism=Mixture(steps=40)
-    )
-    answer = release.answer("q0 = 'a'", interval="guaranteed")
-    assert answer.low <= (frame["q0"] == "a").sum() <= answer.high
-    assert release.answer("q0 = 'a'").method.startswith(("exact", "calibrated"))
-
-
 def test_parts_that_were_measured_in_stages_are_guaranteed_part_by_part():
     laws = tuple(
         noise_after(ResidualNoise(table(TRUTH + 3.0 * part, 9.0)), table(TRUTH - part, 1.0))
@@ -100,8 +85,3 @@ def test_parts_that_were_measured_in_stages_are_guaranteed_part_by_part():
     assert found.high.tolist() == [max(half[0].high[0] + half[1].high[0], 200.0), max(alone.high[0], 100.0)]
     assert found.guessed is not None
     assert not found.guessed.any()
-
-
-def test_one_stage_is_exact():
-    assert type(noise_after(None, table(TRUTH, 1.0))) is ResidualNoise
-    assert StagedNoise.short.startswith("calibrated")
