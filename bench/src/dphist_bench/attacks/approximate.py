@@ -51,26 +51,8 @@ def audit_delta(
 ) -> Report:
     """Search for evidence that a mechanism is not (ε, δ)-private.
 
-    A sound mechanism is refuted with probability at most 1 − confidence.
-
-    Args:
-        mechanism: What to attack.
-        epsilon: The ε of the claim.
-        delta: The δ of the claim.
-        budget: What it spends; the ρ that (ε, δ) buys unless told. Gaussian noise keeps far more than that implies, so
-            a sharper claim about the same noise finds smaller mistakes.
-        runs: How often to run it on each side, at most: a claim that has fallen is not attacked any further.
-        pairs: Neighbours; the worst we know unless told. With a unit of several rows they may differ by as many.
-        confidence: How sure a refutation must be.
-        unit: Who is protected; one row if it is not said.
-
-    Returns:
-        The largest lower bound on ε that was found, and whether the claim stands.
-
-    Example:
-        >>> from dphist.mechanisms import Gaussian
-        >>> audit_delta(Gaussian(), epsilon=1, delta="1/20", runs=400).passed
-        True
+    A sound mechanism is refuted with probability at most 1 − confidence. It spends ``budget``, or the ρ that (ε, δ)
+    buys: noise keeps far more than that implies, so a sharper claim about the same noise finds smaller mistakes.
     """
     claim = positive(epsilon, "epsilon"), exact(delta, "delta")
     spent, who = budget or Budget.of(epsilon, delta=delta), unit or Unit()
@@ -94,21 +76,7 @@ def audit_discovery(
 ) -> Report:
     """Search for evidence that keys which nobody declared are not found (ε, δ)-privately.
 
-    Args:
-        epsilon: The ε of the claim.
-        delta: The δ of the claim, in all.
-        budget: What the noise costs; pure ε unless told.
-        hidden: Of δ, what the threshold takes: all of it unless told.
-        unit: Who is protected; one row unless told.
-        runs: How often to look for keys on each side, at most.
-        confidence: How sure a refutation must be.
-
-    Returns:
-        The largest lower bound on ε that was found, and whether the claim stands.
-
-    Example:
-        >>> audit_discovery(epsilon=1, delta="1/10", runs=400).passed
-        True
+    ``budget`` pays for the noise, pure ε unless told; ``hidden`` is what the threshold takes of δ, by default all.
     """
     claim = positive(epsilon, "epsilon"), exact(delta, "delta")
     spent, who = budget or Budget.of(epsilon), unit or Unit()

@@ -25,16 +25,7 @@ Observe = Callable[[Any], NDArray[np.float64]]
 def strongest(
     pairs: Sequence[Pair] | None, confidence: float, attack: Callable[[Pair, float], float]
 ) -> tuple[float, str]:
-    """Attack on every pair, each with its part of the chance to be wrong.
-
-    Args:
-        pairs: Neighbours; the worst we know unless told.
-        confidence: How sure all of it together must be.
-        attack: Gives a lower bound for a pair that is wrong with no more than the chance it is told.
-
-    Returns:
-        The largest bound, and on which pair it was found.
-    """
+    """Attack on every pair, each with its part of the chance to be wrong."""
     chosen = list(worst_pairs() if pairs is None else pairs)
     alpha = alpha_per_attack(confidence, len(chosen))
     found = [(float(attack(each, alpha)), each.name) for each in chosen]
@@ -55,23 +46,6 @@ def audit(
 
     Everything that is published is looked at: the questions asked, their answers, the estimated counts, and what
     ``observe`` derives from them. A sound mechanism is refuted with probability at most 1 − confidence.
-
-    Args:
-        mechanism: What to attack.
-        epsilon: The claim.
-        runs: How often to run it on each side.
-        pairs: Neighbours; the worst we know unless told.
-        confidence: How sure a refutation must be.
-        observe: Derives more numbers to look at from an estimate.
-        progress: Is told what is being done.
-
-    Returns:
-        The largest lower bound on ε that was found, and whether the claim stands.
-
-    Example:
-        >>> from dphist.mechanisms import Laplace
-        >>> audit(Laplace(), epsilon=1, runs=60).passed
-        True
     """
     claim = positive(epsilon, "epsilon")
 

@@ -54,21 +54,7 @@ _TILTS, _TOPS, _BOTTOM = (0.5, 0.75, 1.0, 1.5, 2.5, 4.0), (1.0, 2.0, 3.0), -3.0
 
 @dataclass(frozen=True)
 class RhoReport(Judged):
-    """What the attack found: with the stated confidence, the true ρ is at least ``rho_lower``.
-
-    Args:
-        mechanism: What was attacked.
-        rho: What it claims.
-        rho_lower: What it loses at least.
-        confidence: How sure that is.
-        runs: Runs a side, on the pair that needed most.
-        pair: The neighbours on which it showed most.
-        attacked: Whether so many runs could have refuted the claim at all.
-
-    Example:
-        >>> RhoReport("mine", 0.5, 0.7, 0.999, 500, "one record more").passed
-        False
-    """
+    """What the attack found: with the stated confidence, the true ρ is at least ``rho_lower``."""
 
     mechanism: str
     rho: float
@@ -96,22 +82,6 @@ def audit_rho(
     """Search for evidence that a mechanism loses more than ρ.
 
     A sound mechanism is refuted with probability at most 1 − confidence.
-
-    Args:
-        mechanism: What to attack.
-        rho: The claim.
-        runs: How often to run it on each side, at most: a claim that has fallen is not attacked any further.
-        pairs: Neighbours; the worst we know unless told. With a unit of several rows they may differ by as many.
-        confidence: How sure a refutation must be.
-        unit: Who is protected; one row if it is not said.
-
-    Returns:
-        The largest lower bound on ρ that was found, and whether the claim stands.
-
-    Example:
-        >>> from dphist.mechanisms import Gaussian
-        >>> audit_rho(Gaussian(), rho="1/2", runs=400).passed
-        True
     """
     claim, made = float(positive(rho, "rho")), []
 

@@ -84,18 +84,7 @@ def check_law(
     *,
     unit: Unit | None = None,
 ) -> Law:
-    """Run a mechanism on one side of a pair and hold its choices and noise against their laws; stops when they fall.
-
-    Args:
-        mechanism: What to watch.
-        pair: Two neighbours; the first is used.
-        budget: What every run may spend; a number is pure ε.
-        runs: How many runs at most.
-        unit: Who is protected; one row if it is not said.
-
-    Returns:
-        What was found, after the last run or the first at which a law fell.
-    """
+    """Run a mechanism on one side of a pair and hold its choices and noise against their laws; stops when they fall."""
     stage = Stage(pair.one, pair.other, budget, unit)
     won = np.zeros(len(BETS))
     products = squares = 0.0

@@ -75,19 +75,7 @@ def coefficients(
     layout: Layout,
     unit_budget: UnitBudget,
 ) -> tuple[Wavelet, Noisy] | None:
-    """The noisy coefficients that cells were rebuilt from; None if these draws do not make these cells.
-
-    Args:
-        query: What was asked.
-        cells: What came back.
-        draws: All noise that was drawn for it, in its order.
-        counts: What it was asked of.
-        layout: Of which cells.
-        unit_budget: What paid.
-
-    Returns:
-        The question about coefficients, and its answer with the law that it claims.
-    """
+    """The noisy coefficients that cells were rebuilt from; None if these draws do not make these cells."""
     whole = Wavelet(query.plain, query.calibration)
     axes = whole.axes(layout)
     if sum(each.size for each in draws) != np.prod(standard.slots(axes), dtype=np.int64):

@@ -107,15 +107,7 @@ def _records(path: Path) -> list[dict[str, str]]:
 
 
 def adult_cube(path: Path, count: int) -> Histogram:
-    """Counts over the first so many attributes of the census records in a file.
-
-    Args:
-        path: The records, with a line of names.
-        count: How many attributes, at most eight.
-
-    Returns:
-        The cube; from six attributes on age has bins of ten years.
-    """
+    """Counts over the first so many attributes of the census records in a file."""
     rows, step = _records(path), 10 if count > _FINE_AGE else 1
     attributes: list[Ordinal | Nominal] = [Ordinal("age", range(100 // step))]
     columns = [np.array([int(row["age"]) // step for row in rows])]

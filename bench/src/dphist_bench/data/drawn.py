@@ -20,14 +20,7 @@ Draws = np.random.Generator  # noqa: TID251 -- data only
 
 
 def drawn_line(number: int) -> tuple[str, Histogram, str]:
-    """A line of 256 to 4,096 cells, 100 to 10⁶ records and an ε of 0.01 to 10.
-
-    Args:
-        number: Chooses it.
-
-    Returns:
-        A name, the counts, and ε.
-    """
+    """A line of 256 to 4,096 cells, 100 to 10⁶ records and an ε of 0.01 to 10."""
     draws = _draws(1, number)
     n = int(draws.choice([256, 1000, 2048, 4096]))
     names, weights = [], np.zeros(n)
@@ -101,12 +94,6 @@ def drawn_people(number: int) -> tuple[str, Histogram, str]:
 
     Each attribute has a spread of its own. One in three leans on another one: as it stands for a part of the people,
     and for the rest it goes by that other's value, smoothly where values are ordered.
-
-    Args:
-        number: Chooses them.
-
-    Returns:
-        A name, the counts, and an ε of 0.1 or 1.
     """
     draws = _draws(4, number)
     wanted = int(draws.integers(3, 8))
@@ -140,12 +127,6 @@ def drawn_space(number: int) -> tuple[str, Histogram, str]:
 
     The first two are a plane of `drawn_plane`'s kinds, or go by chance. Every other attribute goes by chance, or by the
     first one for a part of the people.
-
-    Args:
-        number: Chooses them.
-
-    Returns:
-        A name, the counts, and an ε of 0.1 or 1.
     """
     draws = _draws(5, number)
     plane = int(draws.choice([24, 50, 64, 100])), int(draws.choice([16, 24, 31, 40]))

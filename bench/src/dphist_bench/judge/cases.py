@@ -39,16 +39,7 @@ _SCALES = (3, 30)
 
 @dataclass(frozen=True)
 class Task:
-    """One set of counts under one announcement in one currency: what a process takes at a time.
-
-    Args:
-        sort: Which kind of data.
-        data: Their number, or their name.
-        announced: What the mechanism is told will be asked; nothing if empty.
-        currency: ``"epsilon"`` or ``"rho"``.
-        draws: How many releases.
-        folder: Where files are, for data that are read.
-    """
+    """One set of counts under one announcement in one currency: what a process takes at a time."""
 
     sort: str
     data: str
@@ -64,16 +55,7 @@ class Task:
 
 
 def tasks(first: int, folder: Path | None, *, quick: bool = False) -> Iterator[Task]:
-    """List everything there is to do.
-
-    Args:
-        first: The first number.
-        folder: Files of count vectors and census records, if they are at hand.
-        quick: Two draws of one set of each kind of data.
-
-    Yields:
-        A task for each announcement and currency of each set of counts.
-    """
+    """List everything there is to do."""
     half = DRAWS // 2
     for sort, (_, many) in _DRAWN.items():
         for number in range(first, first + (1 if quick else many)):

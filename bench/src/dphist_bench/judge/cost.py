@@ -109,14 +109,7 @@ _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "PYTHONDO
 
 
 def costs(*, quick: bool = False) -> Iterator[tuple[str, float, float]]:
-    """Run every job in a process of its own.
-
-    Args:
-        quick: A few jobs, once.
-
-    Yields:
-        The job, its processor seconds over those of the reference loop, and megabytes at the peak.
-    """
+    """Run every job in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         loops = [_reference(place)]

@@ -44,18 +44,6 @@ def read(room: str, text: str) -> Iterator[Planted]:
     r"""Read the mutants of a room, which are written as changes are: what goes after ``-``, what comes after ``+``.
 
     ``@`` names the file of all that follow, ``?`` the tests, a plain line says what would go wrong.
-
-    Args:
-        room: The list's name.
-        text: The list.
-
-    Returns:
-        Its mutants.
-
-    Example:
-        >>> for mutant in read("here", "@ a.py\n? tests/a.py -k one\nhalf of it\n-x = 2\n+x = 1\n"):
-        ...     mutant.file, mutant.tests, mutant.why, mutant.old, mutant.new
-        ('a.py', ('tests/a.py', '-k', 'one'), 'half of it', 'x = 2', 'x = 1')
     """
     file = why = ""
     tests: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from dphist_bench.claims import checking
 from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.peers import outside
 from dphist_bench.results import Results
-from dphist_bench.views import Table, short
+from dphist_bench.views import Table, short, table
 
 OURS = "dphist, laplace"
 _SKIPPED = "skipped: "
@@ -128,10 +128,9 @@ class Beside(Table):
             here = {(point.method, point.x): point.value for point in points if point.data == data}
             every = [point for point in results.points if point.data == data]
             places = sorted({point.x for point in every if point.x is not None})
-            lines.append(f"| {data} | " + " | ".join(f"{place:,.0f} cells" for place in places) + " |")
-            lines.append("|---" + "|---:" * len(places) + "|")
+            rows = []
             for name in dict.fromkeys(point.method for point in every if point.method in measured):
-                entries = []
+                entries = [name]
                 for place in places:
                     ours, value = here.get((OURS, place)), here.get((name, place))
                     if value is None:
@@ -140,8 +139,8 @@ class Beside(Table):
                         entries.append(short(value))
                     else:
                         entries.append(f"{short(value)} ({short(value / ours)} ×)")
-                lines.append(f"| {name} | " + " | ".join(entries) + " |")
-            lines.append("")
+                rows.append(entries)
+            lines += [*table([data, *(f"{place:,.0f} cells" for place in places)], rows, "---:"), ""]
         return "\n".join(lines)
 
 

@@ -78,16 +78,7 @@ def crowd(draw: Generator, people: int, rows: int, *, text: bool = False, large:
 
 
 def stranger(draw: Generator, number: int, *, text: bool = False) -> list[Row]:
-    """One person more: rows of any content under an id that nobody else has, or under none.
-
-    Args:
-        draw: where chance comes from.
-        number: tells this stranger's id from other strangers'.
-        text: whether the others' ids are texts.
-
-    Returns:
-        The rows, which may lack columns or have columns that nobody else has.
-    """
+    """One person more: rows of any content under an id that nobody else has, or under none."""
 
     def pick(values: list[Any]) -> Any:
         return values[int(draw.integers(0, len(values)))]

@@ -95,20 +95,7 @@ def compare_towns(
     seconds: float = math.inf,
     doors: Sequence[Door] = DOORS[:1],
 ) -> Tally:
-    """Compare pairs through one source, up to half as many at a time as there are towns.
-
-    Args:
-        put: turns a table into a source.
-        pairs: how many pairs to compare or see refused.
-        seed: where to begin.
-        units: who is protected; one of them is drawn for each table.
-        towns: how many towns share a table.
-        seconds: when to stop earlier.
-        doors: what is made of the records; one of them is drawn for each table.
-
-    Returns:
-        How many pairs were tried and refused, and the largest distance over what was promised.
-    """
+    """Compare pairs through one source, up to half as many at a time as there are towns."""
     draw = np.random.default_rng(seed)  # noqa: TID251 -- data only
     found, begun = Tally(), time.perf_counter()
     left = list(doors)

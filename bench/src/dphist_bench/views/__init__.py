@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,14 +54,9 @@ class Table:
         """Give the table; ``folder`` and ``stem`` are for views that need files."""
         points = results.select(self.measure, **self.where)
         heads = list(dict.fromkeys(self._head(point) for point in points))
-        lines = [f"**{self.title}**", "", "| method | " + " | ".join(heads) + " |"]
-        lines.append("|---" * (len(heads) + 1) + "|")
-        for name in dict.fromkeys(point.method for point in points):
-            mine = {self._head(p): self._entry(p) for p in points if p.method == name}
-            lines.append(f"| {_plain(name)} | " + " | ".join(mine.get(head, "") for head in heads) + " |")
-        if self.printed:
-            lines += ["", "Each entry is ours / the paper's, where the paper prints one."]
-        return "\n".join([*lines, ""])
+        rows = by_method(points, heads, self._head, self._entry)
+        note = ["", "Each entry is ours / the paper's, where the paper prints one."] if self.printed else []
+        return "\n".join([f"**{self.title}**", "", *table(["method", *heads], rows), *note, ""])
 
     def _head(self, point: Point) -> str:
         words = []
@@ -121,14 +116,8 @@ class Lines:
             here = [point for point in points if self._panel(point) == panel]
             places = sorted({self._place(point) for point in here})
             lines += [f"{panel}; columns are {self.axis}" if panel else f"Columns are {self.axis}", ""]
-            lines.append("| | " + " | ".join(f"{place:g}" for place in places) + " |")
-            lines.append("|---" * (len(places) + 1) + "|")
-            for name in dict.fromkeys(point.method for point in here):
-                mine = {self._place(p): short(p.value) for p in here if p.method == name}
-                lines.append(
-                    f"| {_plain(name)} | " + " | ".join(mine.get(place, "") for place in places) + " |"
-                )
-            lines.append("")
+            rows = by_method(here, places, self._place, lambda point: short(point.value))
+            lines += [*table(["", *(f"{place:g}" for place in places)], rows), ""]
         return [*lines, "</details>"]
 
     def _draw(self, points: Sequence[Point], path: Path) -> None:
@@ -200,6 +189,22 @@ def short(value: float) -> str:
     if abs(value) >= 1e7 or (value != 0 and abs(value) < 1e-3):
         return f"{value:.2e}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---") -> list[str]:
+    """The lines of a Markdown table; all columns but the first have this rule below their heads."""
+    lines = (" | ".join(row) for row in (heads, *rows))
+    first, *others = (f"| {line} |" for line in lines)
+    return [first, "|---" + f"|{rule}" * (len(heads) - 1) + "|", *others]
+
+
+def by_method(
+    points: Sequence[Point], heads: Sequence[Any], head: Callable[[Point], Any], entry: Callable[[Point], str]
+) -> Iterator[list[str]]:
+    """A row for each method: its name, and what it has below each head."""
+    for name in dict.fromkeys(point.method for point in points):
+        mine = {head(point): entry(point) for point in points if point.method == name}
+        yield [_plain(name), *(mine.get(each, "") for each in heads)]
 
 
 def _plain(text: object) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dphist.planning.compare import skyline
 from dphist_bench.results import Results
-from dphist_bench.views import save_chart, short, ticks
+from dphist_bench.views import save_chart, short, table, ticks
 
 # A data set, an ε and a measure.
 Panel = tuple[str, str, str]
@@ -72,23 +72,21 @@ class SkylineTable:
     def markdown(self, results: Results, folder: Path, stem: str) -> str:
         """Give the table; ``folder`` and ``stem`` are for views that need files."""
         found = panels(results, self.measure, self.ups, self.where)
-        heads = [f"{data}, ε = {epsilon}, {up}" for data, epsilon, up in found]
-        lines = [f"**{self.title}**", "", "| method | here | the paper | " + " | ".join(heads) + " |"]
-        lines.append("|---" * (len(heads) + 3) + "|")
+        heads = [
+            "method",
+            "here",
+            "the paper",
+            *(f"{data}, ε = {epsilon}, {up}" for data, epsilon, up in found),
+        ]
+        lines = []
         for method in dict.fromkeys(row.method for rows in found.values() for row in rows):
             ticks = []
             for rows in found.values():
                 mine = [row for row in rows if row.method == method]
                 ticks.append("" if not mine else "✓" if mine[0].free else "·")
-            printed = self.printed.get(method)
-            lines.append(
-                f"| {method} | {ticks.count('✓')} | {'' if printed is None else printed} | "
-                + " | ".join(ticks)
-                + " |"
-            )
-        return "\n".join(
-            [*lines, "", "A dot: another is nowhere worse and somewhere better. Empty: not measured.", ""]
-        )
+            lines.append([method, str(ticks.count("✓")), str(self.printed.get(method, "")), *ticks])
+        note = "A dot: another is nowhere worse and somewhere better. Empty: not measured."
+        return "\n".join([f"**{self.title}**", "", *table(heads, lines), "", note, ""])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,14 +112,13 @@ class SkylinePlot:
         figures = ['<details markdown="1"><summary>The figures</summary>', ""]
         for data, epsilon in dict.fromkeys((data, epsilon) for data, epsilon, _ in found):
             figures += [f"{data}, ε = {epsilon}; bold: on the skyline", ""]
-            figures.append(f"| method | {self.measure} | " + " | ".join(self.ups) + " |")
-            figures.append("|---" * (len(self.ups) + 2) + "|")
+            lines = []
             rows = {up: {row.method: row for row in found[data, epsilon, up]} for up in self.ups}
             for method, row in rows[self.ups[0]].items():
                 heights = [rows[up][method] for up in self.ups if method in rows[up]]
                 shown = [f"**{short(one.up)}**" if one.free else short(one.up) for one in heights]
-                figures.append(f"| {method} | {short(row.across)} | " + " | ".join(shown) + " |")
-            figures.append("")
+                lines.append([method, short(row.across), *shown])
+            figures += [*table(["method", self.measure, *self.ups], lines), ""]
         picture = f"![{self.title}]({stem}.svg)"
         return "\n".join([f"**{self.title}**", "", picture, "", *figures, "</details>", ""])
 

@@ -94,21 +94,16 @@ class _Child:
         """Wait for the end (or bring it about) and return what went wrong, if anything."""
         if kill:
             self.process.kill()
-        else:
-            while self.process.poll() is None:
-                self.listen()
-                time.sleep(0.002)
-        self.process.wait()
+        while self.process.poll() is None:
+            self.listen()
+            time.sleep(0.002)
         self.listen()
-        assert self.process.stderr is not None
-        complaint = self.process.stderr.read().decode()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
-        return complaint.strip()
+        # Closes the pipes; what was said is heard already.
+        complaint = self.process.communicate()[1]
+        return complaint.decode().strip()
 
 
-def _read_plainly(place: Path | str, *statements: str) -> list[list[tuple[str, ...]]]:
+def _read_plainly(place: Path | str, *statements: str) -> list[list[tuple[Any, ...]]]:
     """Run queries on a ledger's tables without our own code in between."""
     if isinstance(place, Path):
         with closing(sqlite3.connect(place)) as file:
