@@ -1,5 +1,6 @@
-"""The textbook dynamic programs over buckets of a line, O(n²) and O(n²·k): what faster ones are held to."""
+"""Rules from their statements: programs over buckets of a line, O(n²) and O(n²·k), and the rows kept of a person."""
 
+import hashlib
 from bisect import insort
 
 import numpy as np
@@ -43,3 +44,17 @@ def penalised(cost, price):
     for end in range(1, len(cost)):
         best[end] = (best[:end] + cost[:end, end]).min() + price
     return best[-1]
+
+
+def picked(person, cells, limit):
+    """The cells of the rows that are kept of one person: walk round a circle.
+
+    Put the n cells in order, L times each, on a circle of L·n seats and take every n-th seat, from the seat that the
+    id's hash says.
+    """
+    if len(cells) <= limit:
+        return list(cells)
+    seats = [cell for cell in sorted(cells) for _ in range(limit)]
+    digest = hashlib.md5(b"dphist|" + person.encode(), usedforsecurity=False).digest()
+    seat = (int.from_bytes(digest[:8], "big") >> 4) % len(cells)
+    return seats[seat :: len(cells)]

@@ -103,8 +103,8 @@ def test_a_network_address_loads_what_is_there_and_fetches_only_if_told(tmp_path
         if told:
             monkeypatch.setenv("DPHIST_INSTALL", "1")
         engine = open_path(f"file://{tmp_path}/d.csv")
-        assert setting(engine.connection, "autoload_known_extensions") is True  # type: ignore[union-attr]
-        assert setting(engine.connection, "autoinstall_known_extensions") is told  # type: ignore[union-attr]
+        assert setting(engine.connection, "autoload_known_extensions") is True  # type: ignore[attr-defined]
+        assert setting(engine.connection, "autoinstall_known_extensions") is told  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

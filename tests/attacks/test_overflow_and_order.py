@@ -69,16 +69,6 @@ def test_permuted_rows_threads_and_chunks_give_the_same_counts(rows, unit, tmp_p
         assert count(str(parts / "*.parquet"), domain, unit) == expected
 
 
-def test_bounding_does_not_depend_on_how_people_are_grouped(rows, monkeypatch):
-    from dphist.sources.duck import duck
-
-    frame, domain = rows
-    unit = dphist.Unit(rows=2, id="id")
-    expected = count(frame, domain, unit)
-    monkeypatch.setattr(duck, "rows_at_once", lambda connection: 1_000)
-    assert count(frame, domain, unit) == expected
-
-
 def test_a_person_moves_at_most_their_own_rows(rows):
     frame, domain = rows
     unit = dphist.Unit(rows=2, id="id")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Any
 
 import ibis
@@ -22,9 +22,6 @@ from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources.coded import coded
 from dphist.sources.count import count_and_sum
-from dphist.sources.databases import remote
-from dphist.sources.duck import duck
-from dphist.sources.people import kept_by_cell
 
 UNITS = [Unit(cells=1, id="user"), Unit(cells=2, per_cell=1, id="user"), Unit(cells=3, per_cell=2, id="user")]
 
@@ -64,13 +61,6 @@ def test_the_kept_rows_are_those_of_the_rule(rows: list[tuple[Any, ...]], cells:
     unit, table = Unit(cells=cells, per_cell=per_cell, id="user"), table_of(rows)
     expected, _ = reference(table.to_pylist(), unit)
     assert count(table, DOMAIN, unit).counts.tolist() == expected.tolist()
-
-
-@given(st.text(max_size=8), st.lists(st.integers(0, 9), max_size=30), st.integers(1, 6), st.integers(1, 3))
-def test_nobody_adds_more_than_their_bound(person: str, cells: list[int], most: int, per_cell: int) -> None:
-    kept = Counter(kept_by_cell(person, cells, most, per_cell))
-    assert len(kept) == min(most, len(set(cells)))
-    assert all(kept[cell] == min(per_cell, cells.count(cell)) for cell in kept)
 
 
 @settings(deadline=None, max_examples=15)
@@ -127,28 +117,6 @@ def test_every_engine_limits_what_the_kept_cells_of_a_person_add_up_to(engine: A
         others = summed(engine.put(table.filter(pa.array(users != who))))
         assert 0 < np.abs(alone).sum() <= 20
         assert np.array_equal(everybody, others + alone)
-
-
-@pytest.mark.parametrize("unit", [UNITS[2], Unit(rows=2, id="user"), Unit(rows=9, id="user")], ids=str)
-def test_rows_that_fit_into_no_number_are_kept_alike(
-    engine: Any,  # noqa: F811
-    unit: Unit,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Cells and values are one number where that is large enough for them, and rows in a list where it is not."""
-    put = engine.put(people(600))
-    measures = [
-        Quantity(Measure("cost", 0, 49, per_person=60)),
-        Quantity(Measure("cost", 0, 49), squared=True),
-    ]
-    asked = measures if unit.cells is None else []
-    histogram, sums = count_and_sum(put, DOMAIN, unit, asked)
-    monkeypatch.setattr(remote, "_WITHIN", 0)
-    monkeypatch.setattr(duck, "_WORD", 0)
-    again, others = count_and_sum(put, DOMAIN, unit, asked)
-    assert histogram.counts.sum() > 0
-    assert np.array_equal(again.counts, histogram.counts)
-    assert np.array_equal(np.array(others), np.array(sums))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from datetime import date
 from decimal import Decimal
@@ -26,9 +25,9 @@ from dphist.sources import count
 from dphist.sources.coded import coded
 from dphist.sources.count import count_and_sum, rows_of_people
 from dphist.sources.discovering import keys_of
-from dphist.sources.duck import allowance, duck
+from dphist.sources.duck import allowance
 from dphist.sources.open import connect
-from dphist.sources.people import kept
+from textbook import picked
 
 DOMAIN = Domain([Ordinal("age", range(4)), Nominal("sex", ["F", "M"])])
 row = st.tuples(
@@ -49,27 +48,6 @@ def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
             "extra": pa.array(extra, pa.int64()),
         }
     )
-
-
-def picked(person: str, cells: list[int], limit: int) -> list[int]:
-    """The rule again, from its statement and not from the product's code: walk round a circle.
-
-    Put the n cells in order, L times each, on a circle of L·n seats and take every n-th seat, from the seat that the
-    id's hash says.
-    """
-    if len(cells) <= limit:
-        return list(cells)
-    seats = [cell for cell in sorted(cells) for _ in range(limit)]
-    digest = hashlib.md5(b"dphist|" + person.encode(), usedforsecurity=False).digest()
-    seat = (int.from_bytes(digest[:8], "big") >> 4) % len(cells)
-    return seats[seat :: len(cells)]
-
-
-@given(st.text(max_size=8), st.lists(st.integers(0, 9), max_size=30), st.integers(1, 6))
-def test_the_rule_as_documented_is_the_walk_round_the_circle(
-    person: str, cells: list[int], limit: int
-) -> None:
-    assert kept(person, cells, limit) == sorted(picked(person, cells, limit))
 
 
 def reference(given: pa.Table, rows: int) -> np.ndarray:
@@ -212,29 +190,6 @@ def test_a_connection_that_sorts_downwards_keeps_the_same_rows() -> None:
     assert theirs.list_tables() == ["t"]
 
 
-@pytest.mark.parametrize("ids", [pa.int64(), pa.string()], ids=str)
-def test_people_in_parts_keep_the_same_rows(ids: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(8)
-    table = table_of(
-        [(int(u), int(a), "FM"[int(s)], int(e)) for u, a, s, e in rng.integers(0, [70, 4, 2, 5], (900, 4))]
-    )
-    whole = count(table, DOMAIN, Unit(rows=2, id="user"))
-    table = table.set_column(0, "user", table.column("user").cast(ids))
-    asked = []
-    taken = duck.Duck._part
-    monkeypatch.setattr(duck, "rows_at_once", lambda _: 100)
-    monkeypatch.setattr(
-        duck.Duck,
-        "_part",
-        lambda self, cell, bound, part, values: (
-            asked.append(part) or taken(self, cell, bound, part, values)  # type: ignore[func-returns-value]
-        ),
-    )
-    assert count(table, DOMAIN, Unit(rows=2, id="user")) == whole
-    assert len(asked) == 9
-    assert len(set(asked)) == 9
-
-
 def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     monkeypatch.setenv("DPHIST_MEMORY", "300MB")
     monkeypatch.setenv("DPHIST_SPILL", str(tmp_path / "spill"))
@@ -245,8 +200,6 @@ def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         "SELECT " + ", ".join(f"current_setting('{name}')" for name in settings)
     ).fetchall()
     assert (memory, spill, threads) == ("286.1 MiB", str(tmp_path / "spill"), 1)
-    # A third of the limit, at 52 bytes a row: fewer than the hundred million of a roomy machine.
-    assert 1_800_000 < allowance.rows_at_once(connection) < 2_000_000
     monkeypatch.setenv("DPHIST_MEMORY", "plenty")
     with pytest.raises(InputError, match="DPHIST_MEMORY"):
         connect()

@@ -335,13 +335,13 @@ def test_tables_are_counted_by_executors_in_one_pass(
     frame = spark_session.createDataFrame(table.to_pandas()).repartition(3)
     tables: list[tuple[int, ...]] = [(), (0,), (1,), (0, 1)]
     asked: list[str] = []
-    real = Spark._fetch
+    real = Spark.tables
 
     def noted(self: Any, statements: Any) -> Any:
         asked.extend(statements)
         return real(self, statements)
 
-    monkeypatch.setattr(Spark, "_fetch", noted)
+    monkeypatch.setattr(Spark, "tables", noted)
     found = coded(frame, DOMAIN, unit).tables(tables)
     assert not any("GROUPING SETS" in sql for sql in asked)
     monkeypatch.setattr(spark_module, "counted_on_executors", lambda *_: 1 / 0)

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from test_engines import engine, postgres  # noqa: F401 -- fixtures
-from test_sources_bounding import picked
 
 from dphist.errors import InputError, SourceError
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -27,6 +26,7 @@ from dphist.sources.count import count, count_and_sum
 from dphist.sources.open import connect
 from dphist.sources.people import added_up
 from dphist.sources.tally import Tallied
+from textbook import picked
 
 DOMAIN = Domain([Ordinal("age", range(4)), Nominal("sex", ["F", "M"])])
 COST = Measure("cost", "-10", 50, step="0.5")

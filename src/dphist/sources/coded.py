@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist.errors import DphistError, SourceError
+from dphist.errors import SourceError
 from dphist.memory import available_memory
 from dphist.model.coded import (
     Axes,
@@ -45,7 +45,6 @@ from dphist.sources.count import (
     pass_through,
     tell,
 )
-from dphist.sources.databases.remote import Remote
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Key
 from dphist.sources.keys import place
@@ -82,18 +81,13 @@ def coded(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
         return HistogramTables(pass_through(source, domain, unit))
     if domain is None:
         raise SourceError("domain: say what the columns are; taken from the records it would tell about them")
-    try:
-        return _coded(lasting(source), domain, unit)
-    except DphistError as error:
-        # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
-        error.__cause__ = error.__context__ = None
-        raise
+    return _coded(lasting(source), domain, unit)
 
 
 def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
     engine, keys, bound = _opened(source, domain, unit)
     tally = tally_of(source)
-    if isinstance(engine, Remote):
+    if not isinstance(engine, Duck):
         if tally is not None:
             _tell(engine, tally, domain, keys, bound)
         return Passes(source, domain, unit)
@@ -128,18 +122,14 @@ class Passes:
     @closed
     def tables(self, tables: Sequence[Axes]) -> list[IntArray]:
         """Count the tables of these columns, all in one pass."""
-        try:
-            engine, keys, bound = _opened(self.source, self.domain, self.unit)
-            if isinstance(engine, Duck):
-                blocks = engine.coded_blocks(keys, self.domain.shape, bound)
-                return count_blocks(self.domain, tables, _stacked(self.domain, blocks))
-            return _counted(engine, self.domain, keys, bound, tables)
-        except DphistError as error:
-            error.__cause__ = error.__context__ = None
-            raise
+        engine, keys, bound = _opened(self.source, self.domain, self.unit)
+        if isinstance(engine, Duck):
+            blocks = engine.coded_blocks(keys, self.domain.shape, bound)
+            return count_blocks(self.domain, tables, _stacked(self.domain, blocks))
+        return _counted(engine, self.domain, keys, bound, tables)
 
 
-def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Duck | Remote, list[Key], Bound | None]:
+def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Sql, list[Key], Bound | None]:
     engine = open_source(source, needed_columns(domain, unit), unit)
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     keys = [place(each, column, engine) for each, column in zip(domain.attributes, columns, strict=True)]
@@ -151,7 +141,7 @@ def _tell(engine: Sql, tally: Tally, domain: Domain, keys: Sequence[Key], bound:
     codes = engine.codes(keys, domain.shape, bound)
     lie = " OR ".join(f"c{place} = {cell}" for place, cell in other_cells(domain.attributes)) or "FALSE"
     told = f"SELECT CASE WHEN {lie} THEN 'elsewhere' ELSE 'placed' END AS key FROM ({codes}) AS coded"
-    found = engine.table_of(f"SELECT key, 0 AS cell, count(*) AS n FROM ({told}) AS told GROUP BY key")
+    (found,) = engine.tables([f"SELECT key, count(*) AS n FROM ({told}) AS told GROUP BY key"])
     rows = dict(zip(found.column("key").to_pylist(), found.column("n").to_pylist(), strict=True))
     engine.watch(tally)
     tally.placed, tally.elsewhere = sum(rows.values()), rows.get("elsewhere", 0)
@@ -164,7 +154,7 @@ def _stacked(domain: Domain, blocks: Iterator[list[Any]]) -> Iterator[Any]:
 
 
 def _counted(
-    engine: Remote, domain: Domain, keys: Sequence[Key], bound: Bound | None, tables: Sequence[Axes]
+    engine: Sql, domain: Domain, keys: Sequence[Key], bound: Bound | None, tables: Sequence[Axes]
 ) -> list[IntArray]:
     """Count where the rows are: some tables a statement, of which only the cells that hold rows come back.
 

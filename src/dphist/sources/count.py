@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from dphist.errors import DphistError, SourceError, TooLargeError
+from dphist.errors import SourceError, TooLargeError
 from dphist.memory import available_memory
 from dphist.model.domain import Attribute, Domain
 from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
 from dphist.model.measure import Quantity
 from dphist.model.unit import Unit
-from dphist.sources.engine import Bound, Column, Engine
+from dphist.sources.engine import Bound, Column
 from dphist.sources.keys import amount, place, read
 from dphist.sources.open import open_source
 from dphist.sources.people import added_up
+from dphist.sources.sql.statements import Sql
 from dphist.sources.tally import tally_of
 from dphist.tracebacks import closed
 
@@ -81,13 +82,8 @@ def count_and_sum(
 @closed
 def rows_of_people(source: Any, person: str) -> tuple[IntArray, IntArray]:
     """Numbers of rows, and how many people have as many: as secret as the records. One person is one step of it."""
-    try:
-        engine = open_source(source, [person], Unit(id=person))
-        return engine.rows_per_person(column_of(engine, person, ID))
-    except DphistError as error:
-        # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
-        error.__cause__ = error.__context__ = None
-        raise
+    engine = open_source(source, [person], Unit(id=person))
+    return engine.rows_per_person(column_of(engine, person, ID))
 
 
 @closed
@@ -115,26 +111,15 @@ def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Doma
     return domain, cells, rows
 
 
+@closed
 def occupied(
     source: Any, domain: Domain, unit: Unit, quantities: Sequence[Quantity] = ()
 ) -> tuple[IntArray, IntArray, Sequence[IntArray]]:
     """The flat cells that hold rows, how many, and sums, each cell perhaps several times; secret as the counts."""
-    try:
-        return _occupied(source, domain, unit, quantities)
-    except DphistError as error:
-        # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
-        error.__cause__ = error.__context__ = None
-        raise
-
-
-def _occupied(
-    source: Any, domain: Domain, unit: Unit, quantities: Sequence[Quantity]
-) -> tuple[IntArray, IntArray, Sequence[IntArray]]:
     engine = open_source(source, needed_columns(domain, unit, quantities), unit)
-    engine.watching = tally_of(source) is not None
     added = [amount(each, column_of(engine, each.measure.source, MEASURE), engine) for each in quantities]
     if unit.id is not None:
-        bound = Bound.of(column_of(engine, unit.id, ID), unit, domain.size)
+        bound = Bound.of(column_of(engine, unit.id, ID), unit)
         cells = [place(a, column_of(engine, a.name), engine) for a in domain.attributes]
         flat, rows, sums = engine.bounded(
             engine.flat(cells, [a.size for a in domain.attributes]), bound, added
@@ -150,7 +135,7 @@ def _occupied(
 
 def tell(
     source: Any,
-    engine: Engine,
+    engine: Sql,
     attributes: Sequence[Attribute],
     code: Callable[[int], IntArray],
     rows: IntArray,
@@ -185,7 +170,7 @@ def other_cells(attributes: Sequence[Attribute]) -> list[tuple[int, int]]:
 
 
 def grouped(
-    engine: Engine, domain: Domain, added: Sequence[Any] = ()
+    engine: Sql, domain: Domain, added: Sequence[Any] = ()
 ) -> tuple[list[IntArray], IntArray, list[IntArray]]:
     """Rows that have a cell, alike ones together: its number on every attribute, how many they are, and their sums."""
     readings = [read(a, column_of(engine, a.name), engine) for a in domain.attributes]
@@ -212,7 +197,7 @@ def needed_columns(domain: Domain, unit: Unit, quantities: Sequence[Quantity] = 
     return list(dict.fromkeys([*domain.names, *person, *(each.measure.source for each in quantities)]))
 
 
-def column_of(engine: Engine, name: str, wanted: str = "an attribute of the domain") -> Column:
+def column_of(engine: Sql, name: str, wanted: str = "an attribute of the domain") -> Column:
     """A column by its name; ``wanted`` says what for, where there is none."""
     for column in engine.columns:
         if column.name == name:

@@ -20,7 +20,6 @@ from dphist.sources.count import ID, column_of, needed_columns, numbers_of, tell
 from dphist.sources.engine import Bound
 from dphist.sources.keys import place
 from dphist.sources.open import open_source
-from dphist.sources.people import refuse_floats
 from dphist.tracebacks import closed
 
 IntArray = npt.NDArray[np.int64]
@@ -40,8 +39,6 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     Returns:
         The keys in any order, each once, and a row of counts for each; ``take`` gives the texts of some of the keys.
     """
-    from dphist.sources.duck.duck import Duck
-
     unknown = domain.undeclared
     if unknown is None:
         raise SourceError("keys are discovered of an attribute that says so: Nominal(…, discover=True)")
@@ -56,34 +53,21 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     cells = [place(each, column_of(engine, each.name), engine) for each in known]
     flat = engine.flat(cells, sizes) if known else "0"
     bound = None if unit.id is None else Bound.of(column_of(engine, unit.id, ID), unit)
-    looked = None if bound is None else engine.too_large(bound.id)
-    if looked is not None and bound is not None and engine.table_of(looked).column(0).to_pylist() != [0]:
-        raise refuse_floats(bound.id)
-    key, size = engine.distinct_text(column), math.prod(sizes)
-    if isinstance(engine, Duck) and bound is not None:
-        names, counts = _counts(size, *engine.keys_kept(key, flat, bound, size))
-    else:
-        names, counts = _matrix(engine.table_of(engine.keys_statement(key, flat, bound)), size)
+    size = math.prod(sizes)
+    statement = engine.keys_statement(engine.distinct_text(column), flat, bound)
+    (found,) = engine.asked([statement], None if bound is None else bound.id)
+    names, counts = _matrix(found, size)
     tell(source, engine, known, numbers_of(known, np.arange(size)), counts.sum(axis=0))
     return names, counts
 
 
-def _matrix(table: Any, cells: int) -> tuple[Any, IntArray]:
+def _matrix(found: Any, cells: int) -> tuple[Any, IntArray]:
     """Keys, each once, and a row of counts for each."""
-    import pyarrow as pa
-
-    names = table.column("key").combine_chunks()
-    names = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
-    encoded = names.dictionary_encode()
-    known, rows = (table.column(name).to_numpy().astype(np.int64) for name in ("cell", "n"))
-    return _counts(cells, encoded.dictionary, encoded.indices.to_numpy(), known, rows)
-
-
-def _counts(cells: int, names: Any, key: IntArray, cell: IntArray, rows: IntArray) -> tuple[Any, IntArray]:
-    """The keys that keep a row, and a row of counts for each: which others there are says what nobody may add."""
-    kept, place = np.unique(key, return_inverse=True)
-    if len(kept) * cells > _MOST_CELLS:
+    encoded = found.column("key").combine_chunks().dictionary_encode()
+    cell, rows = (found.column(name).to_numpy().astype(np.int64) for name in ("cell", "n"))
+    names = encoded.dictionary
+    if len(names) * cells > _MOST_CELLS:
         raise SourceError("the known attributes have too many cells to be held for every key; leave some out")
-    counts = np.zeros((len(kept), cells), dtype=np.int64)
-    np.add.at(counts, (place.reshape(-1), cell), rows)
-    return names.take(kept), counts
+    counts = np.zeros((len(names), cells), dtype=np.int64)
+    np.add.at(counts, (encoded.indices.to_numpy(), cell), rows)
+    return names, counts

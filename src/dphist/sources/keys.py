@@ -16,7 +16,8 @@ from dphist.model.domain import Attribute, Nominal
 from dphist.model.domain.scales import Bins, Dates, IntArray, Integers, Steps
 from dphist.model.domain.zones import UTC, turns
 from dphist.model.measure import Quantity
-from dphist.sources.engine import Column, Engine, Expression, Family, Key, Value
+from dphist.sources.engine import Column, Expression, Family, Key, Value
+from dphist.sources.sql.words import SqlWords
 
 # A list this short is searched by position; a longer one is tested by hash and looked up here.
 _SHORT = 64
@@ -35,7 +36,7 @@ class Reading:
     cells: Callable[[npt.NDArray[Any]], IntArray]
 
 
-def read(attribute: Attribute, column: Column, engine: Engine) -> Reading:
+def read(attribute: Attribute, column: Column, engine: SqlWords) -> Reading:
     """Work out the key of one attribute from one column."""
     if isinstance(attribute, Nominal):
         attribute.size  # noqa: B018 -- refused where the categories are to be discovered
@@ -51,7 +52,7 @@ def read(attribute: Attribute, column: Column, engine: Engine) -> Reading:
             return _dates(attribute, dates, column, engine)
 
 
-def place(attribute: Attribute, column: Column, engine: Engine) -> Key:
+def place(attribute: Attribute, column: Column, engine: SqlWords) -> Key:
     """The number of an attribute's cell as the engine itself computes it, for bounding.
 
     Which rows of a person are kept depends on the order of their cells (see `dphist.sources.people`), so this is the
@@ -78,7 +79,7 @@ def place(attribute: Attribute, column: Column, engine: Engine) -> Key:
     return Key(None, engine.otherwise(value, attribute.other_cell), True)
 
 
-def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
+def amount(quantity: Quantity, column: Column, engine: SqlWords) -> Value:
     """What a row adds for a measure, in whole steps: ⌊value ÷ step + ½⌋ within the bounds, NULL for no value.
 
     The quantity's centre is taken off row by row: a sum is cut where it would not fit in 64 bits, and one that was cut
@@ -105,10 +106,9 @@ def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
     known = engine.between(value, -math.inf, math.inf)
     below = engine.before(value, engine.literal(float(Fraction(measure.low))))
     inside = engine.before(value, engine.literal(float(Fraction(measure.high))))
-    bounds = quantity.bounds[0] - quantity.centre, quantity.bounds[1] - quantity.centre
 
     def centred(counted: Expression, limit: int | None = None) -> Value:
-        return Value(engine.steps(counted, quantity.centre, 1) if quantity.centre else counted, bounds, limit)
+        return Value(engine.steps(counted, quantity.centre, 1) if quantity.centre else counted, limit)
 
     if quantity.clipped:
         beyond = engine.before(engine.literal(float(Fraction(measure.high))), value)
@@ -125,7 +125,7 @@ def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
     return centred(found, None if measure.per_person is None else measure.limit)
 
 
-def _found(attribute: Attribute, categories: Sequence[Any], column: Column, engine: Engine) -> Key:
+def _found(attribute: Attribute, categories: Sequence[Any], column: Column, engine: SqlWords) -> Key:
     """The place of a value in a list, by halving the sorted list; NULL where it is not in it."""
     kind = type(categories[0])
     if kind is str and len(categories) <= _SHORT:
@@ -159,7 +159,7 @@ def _mismatch(column: Column, expected: str) -> SourceError:
     return SourceError(f"the column {column.name} holds {column.type}, but the domain expects {expected}")
 
 
-def _whole(column: Column, engine: Engine, ends: Sequence[float]) -> tuple[Expression, Family]:
+def _whole(column: Column, engine: SqlWords, ends: Sequence[float]) -> tuple[Expression, Family]:
     """The column as numbers, to be compared with those of the domain between two ends.
 
     A frame's integers become floats when somebody's value is missing or 2.5. Below 2⁵³ that changes nothing. Above,
@@ -174,7 +174,7 @@ def _whole(column: Column, engine: Engine, ends: Sequence[float]) -> tuple[Expre
     return value, family
 
 
-def _number(column: Column, engine: Engine) -> tuple[Expression, Family]:
+def _number(column: Column, engine: SqlWords) -> tuple[Expression, Family]:
     """The column as integers or as floats; text is no number, except where no type is declared."""
     value = engine.column(column)
     if column.family == "undeclared":
@@ -186,7 +186,7 @@ def _number(column: Column, engine: Engine) -> tuple[Expression, Family]:
     return value, "integer"
 
 
-def _integers(attribute: Attribute, values: range, column: Column, engine: Engine) -> Reading:
+def _integers(attribute: Attribute, values: range, column: Column, engine: SqlWords) -> Reading:
     value, family = _whole(column, engine, (values[0], values[-1]))
     first, step = values.start, values.step
     if family == "real":
@@ -206,7 +206,7 @@ def _integers(attribute: Attribute, values: range, column: Column, engine: Engin
 
 
 def _bins(
-    attribute: Attribute, edges: range | tuple[int | float, ...], column: Column, engine: Engine
+    attribute: Attribute, edges: range | tuple[int | float, ...], column: Column, engine: SqlWords
 ) -> Reading:
     value, family = _whole(column, engine, (edges[0], edges[-1]))
     last = len(edges) - 2
@@ -227,13 +227,13 @@ def _bins(
     return Reading(Key(inside, key, attribute.other), lambda found: np.minimum(found.astype(np.int64), last))
 
 
-def _search(value: Expression, edges: Sequence[Any], engine: Engine) -> Expression:
+def _search(value: Expression, edges: Sequence[Any], engine: SqlWords) -> Expression:
     """The bin of a value known to lie between the edges, by halving: log₂(bins) comparisons a row.
 
     An engine that goes over rows in blocks visits, for every block, all branches that some row of it takes: there
     thousands of edges are searched otherwise.
     """
-    found = getattr(engine, "bin", lambda *_: None)(value, edges) if len(edges) > _SHORT else None
+    found = engine.bin(value, edges) if len(edges) > _SHORT else None
     if found is not None:
         return found
 
@@ -257,7 +257,7 @@ def _float_below(number: float) -> float:
     return near if near <= number else math.nextafter(near, -math.inf)
 
 
-def _categories(attribute: Attribute, categories: Sequence[Any], column: Column, engine: Engine) -> Reading:
+def _categories(attribute: Attribute, categories: Sequence[Any], column: Column, engine: SqlWords) -> Reading:
     value, kind = engine.column(column), type(categories[0])
     # Engines hash a long list in a filter, but walk it in a CASE. To count the rest too, group by the values
     # themselves and tell them apart here.
@@ -293,7 +293,7 @@ def _categories(attribute: Attribute, categories: Sequence[Any], column: Column,
     return Reading(Key(None if long_and_other else inside, value, attribute.other), look_up)
 
 
-def _dates(attribute: Attribute, dates: Dates, column: Column, engine: Engine) -> Reading:
+def _dates(attribute: Attribute, dates: Dates, column: Column, engine: SqlWords) -> Reading:
     if column.family not in ("date", "time", "zoned time", "undeclared"):
         raise _mismatch(column, "dates or times")
     value, first = engine.column(column), dates.start.toordinal() - _EPOCH_DAY
@@ -315,7 +315,7 @@ def _dates(attribute: Attribute, dates: Dates, column: Column, engine: Engine) -
     return Reading(Key(inside, _search(days, begins, engine), attribute.other), lambda f: f.astype(np.int64))
 
 
-def _days(value: Expression, dates: Dates, family: Family, engine: Engine) -> Expression:
+def _days(value: Expression, dates: Dates, family: Family, engine: SqlWords) -> Expression:
     """Days since 1970-01-01 in the zone of the dates; NULL where there are none, and far beyond them.
 
     Each text by itself: one with an offset names a moment, as a zoned time does, any other the day that it says.
@@ -330,7 +330,7 @@ def _days(value: Expression, dates: Dates, family: Family, engine: Engine) -> Ex
     )
 
 
-def _ahead(moment: Expression, dates: Dates, engine: Engine) -> Expression:
+def _ahead(moment: Expression, dates: Dates, engine: SqlWords) -> Expression:
     """How many seconds the clocks of the dates' zone were ahead of UTC at a moment; NULL far beyond the dates."""
     found = turns(dates.zone, dates.start, dates.stop)
 

@@ -21,7 +21,7 @@ from dphist.sources.sql.words import literal, quote
 from dphist.sources.tally import Tallied
 
 if TYPE_CHECKING:
-    from dphist.sources.databases.remote import Remote
+    from dphist.sources.sql.statements import Sql
 
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
@@ -35,7 +35,7 @@ _KINDS = (
 )
 
 
-def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Duck | Remote:
+def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Sql:
     """Open a source to read the ``needed`` columns of it."""
     if isinstance(source, Tallied):
         source = source.source
@@ -109,7 +109,7 @@ def connect(path: str = ":memory:") -> Any:
     return connection
 
 
-def open_path(source: str, needed: Sequence[str] | None = None, person: str | None = None) -> Duck | Remote:
+def open_path(source: str, needed: Sequence[str] | None = None, person: str | None = None) -> Sql:
     """Open files, or a table of a DuckDB or PostgreSQL database."""
     if source.startswith(("postgresql://", "postgres://")):
         from dphist.sources.databases.postgres import open_url
@@ -169,7 +169,7 @@ def _pattern(connection: Any, source: str) -> str:
     return source
 
 
-def _open_database(path: str, table: str) -> Duck | Remote:
+def _open_database(path: str, table: str) -> Sql:
     import duckdb
 
     if not Path(path).is_file():

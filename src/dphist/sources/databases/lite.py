@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.sources.databases.remote import ibis_columns
+from dphist.sources.databases.columns import ibis_columns
 from dphist.sources.duck.allowance import configure
 from dphist.sources.duck.arrow import known_texts
 from dphist.sources.duck.duck import Duck

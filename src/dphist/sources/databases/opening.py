@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from dphist.errors import SourceError
+from dphist.sources.databases.columns import backend_of
 from dphist.sources.databases.expressions import check_expression
 from dphist.sources.databases.lite import open_lite
 from dphist.sources.databases.missing import without_nan
-from dphist.sources.databases.remote import Remote, backend_of
 from dphist.sources.duck.declared import refuse_inferred
 from dphist.sources.duck.duck import Duck
+from dphist.sources.sql.statements import Sql
 
 # Engines on which it is tested which values are equal, and how numbers, texts and times are read.
 _TESTED = ("duckdb", "postgres", "pyspark", "sqlite")
@@ -30,7 +31,7 @@ def frame_of(table: Any) -> Any:
     return None
 
 
-def open_table(table: Any, needed: Sequence[str] = ()) -> Duck | Remote:
+def open_table(table: Any, needed: Sequence[str] = ()) -> Sql:
     """An Ibis table in the words of the engine that holds it."""
     check_expression(table)
     backend = backend_of(table)
@@ -73,7 +74,7 @@ def _refuse_untyped(table: Any, backend: Any, needed: Sequence[str]) -> None:
                 )
 
 
-def _duck(table: Any, backend: Any) -> Duck | Remote:
+def _duck(table: Any, backend: Any) -> Sql:
     """A table of somebody's own DuckDB, whose types may still be those that a frame had."""
     import ibis.expr.operations as ops
 

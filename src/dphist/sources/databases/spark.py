@@ -1,7 +1,5 @@
 """Spark: the GROUP BY runs on its executors, and a Java from pip if the machine has none."""
 
-# ruff: noqa: S608 -- SQL is what this file writes; names and public values went through quote() and literal()
-
 from __future__ import annotations
 
 import datetime as dt
@@ -9,7 +7,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,11 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.extras import kept_folder, need
+from dphist.sources.databases.columns import backend_of
 from dphist.sources.databases.executors import MOST_CELLS, counted_on_executors
-from dphist.sources.databases.remote import WRITTEN_OUT, Remote, backend_of, transposed
 from dphist.sources.engine import Bound, Column, Family, Integers, Key
-from dphist.sources.people import DIGITS, SALT, refuse_floats
+from dphist.sources.people import DIGITS, SALT
+from dphist.sources.sql.statements import Sql
 
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
@@ -34,14 +33,11 @@ _FAMILIES: dict[str, Family] = {
 }
 
 
-class Spark(Remote):
+class Spark(Sql):
     """A Spark data frame, or an Ibis table on Spark."""
 
-    name = "Spark"
     double = "DOUBLE"
     string = "STRING"
-    # Rows are sent to their person before they are gathered: lists of a few, made where rows lie, cost more to send.
-    sent = " DISTRIBUTE BY person"
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
@@ -124,49 +120,6 @@ class Spark(Remote):
         """The first 60 bits of the hash of an id."""
         return f"CAST(conv(substr(md5(concat('{SALT}', CAST({person} AS STRING))), 1, {DIGITS}), 16, 10) AS BIGINT)"
 
-    def in_order(self, value: str) -> str:
-        """An aggregate: all values of a group, as a list in order."""
-        return f"sort_array(collect_list({value}))"
-
-    def once_in_order(self, value: str) -> str:
-        """An aggregate: the different values of a group, as a list in order."""
-        return f"sort_array(collect_set({value}))"
-
-    def rows_in_order(self, names: Sequence[str]) -> str:
-        """An aggregate: the rows of a group, as a list of structures in order."""
-        return f"sort_array(collect_list(struct({', '.join(names)})))"
-
-    def length(self, values: str) -> str:
-        """How long a list is."""
-        return f"CAST(size({values}) AS BIGINT)"
-
-    def added_up(self, values: str, value: Callable[[str], str], limit: int) -> str:
-        """The sum over a list of the absolute of what each number stands for."""
-        return f"aggregate({values}, 0L, (sum, x) -> sum + abs({value('x')}))"
-
-    def kept_rows(self, begun: str, names: Sequence[str], limit: int, limited: Sequence[int] = ()) -> str:
-        """A query for the rows at the kept places of the lists."""
-        kept = f"CASE WHEN total <= {limit} THEN cells ELSE {self.at_places(limit)} END"
-        sums = "".join(
-            f", aggregate(kept, 0L, (sum, row) -> sum + abs(row.v{value})) AS t{value}" for value in limited
-        )
-        picked = f"SELECT {kept} AS kept FROM ({begun}) AS begun"
-        each = f"SELECT explode(kept) AS row{sums} FROM ({picked}) AS picked"
-        columns = [f"row.{name} AS {name}" for name in names] + [f"t{value}" for value in limited]
-        return f"SELECT {', '.join(columns)} FROM ({each}) AS each_of"
-
-    def each_of(self, values: str) -> str:
-        """A row for each value of a list."""
-        return f"explode({values})"
-
-    def at_places(self, rows: int) -> str:
-        """The values of the list ``cells`` of ``total`` at the places ⌊(first + i·total) / rows⌋."""
-        if rows > WRITTEN_OUT:
-            place = f"CAST((first + i * total) DIV {rows} AS INT)"
-            return f"transform(sequence(0L, {rows - 1}L), i -> get(cells, {place}))"
-        places = (f"get(cells, CAST((first + {i} * total) DIV {rows} AS INT))" for i in range(rows))
-        return f"array({', '.join(places)})"
-
     def _digits(self, value: str) -> str:
         """A whole decimal number as text, without the zeros that its scale adds; NULL for any other."""
         text = self.text(value)
@@ -184,8 +137,8 @@ class Spark(Remote):
         tables = [axes for batch in batches for axes in batch]
         if sum(math.prod(sizes[axis] for axis in axes) for axes in tables) > MOST_CELLS:
             return super().count_tables(cells, sizes, bound, batches)
-        if bound is not None and (sql := self.too_large(bound.id)) is not None and self._answer(sql) != [[0]]:
-            raise refuse_floats(bound.id)
+        if bound is not None:
+            self.asked([], bound.id)
         try:
             codes = self.frame.sparkSession.sql(self.codes(cells, sizes, bound), records=self.frame)
             each = counted_on_executors(codes, tables, sizes)
@@ -200,9 +153,13 @@ class Spark(Remote):
             begin += len(batch)
         return found
 
-    def _fetch(self, statements: Sequence[str]) -> list[list[list[Any]]]:
-        found = [self.frame.sparkSession.sql(sql, records=self.frame) for sql in statements]
-        return [transposed(answer.collect(), len(answer.columns)) for answer in found]
+    def tables(self, statements: Sequence[str]) -> list[Any]:
+        """The answers to queries, as Arrow tables."""
+        try:
+            return [self.frame.sparkSession.sql(sql, records=self.frame).toArrow() for sql in statements]
+        except Exception:
+            # Its own words may quote a record.
+            raise SourceError("Spark could not count the table") from None
 
 
 def _family(kind: str) -> Family:

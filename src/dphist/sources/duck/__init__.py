@@ -1,4 +1,1 @@
-"""DuckDB, which counts files and data frames on this machine: `duck` speaks to it, within the machine's `allowance`.
-
-What takes it too long is done beside it: bins of many edges (`binning`).
-"""
+"""DuckDB, which counts files and data frames on this machine: `duck` speaks to it, within the machine's `allowance`."""

@@ -19,16 +19,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from dphist.errors import InputError, SourceError
-from dphist.memory import available_memory
 
 # Whatever is counted sooner than this needs no bar.
 _PATIENCE = 2.0
-_RANKING = 6 << 30
-# Bytes that all threads together may take to count by position, some bytes a position, and how many bits one may have.
-_POSITIONS = 1 << 28
-_BYTES_A_POSITION = 16
-_BITS = (12, 22)
-_BYTES_A_ROW = 52
 
 
 def configure(connection: Any) -> None:
@@ -103,33 +96,3 @@ def shown_progress(connection: Any, parts: int) -> Iterator[Callable[[], None]]:
     finally:
         over.set()
         watcher.join()
-
-
-def count_by_position(connection: Any, rows: int) -> None:
-    """Have DuckDB count small keys by position instead of by hash, which takes half the time or less.
-
-    By itself it does so up to 12 bits of key. Positions pay when there are more rows than positions; every thread has
-    its own, so the more threads, the fewer for each.
-    """
-    ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
-    room = min(_POSITIONS, _allowed(connection) // 8) // (_BYTES_A_POSITION * int(threads))
-    bits = min(_BITS[1], min(room, rows // 2).bit_length() - 1)
-    if bits > _BITS[0]:
-        connection.execute(f"SET perfect_ht_threshold = {bits}")
-
-
-def rows_at_once(connection: Any) -> int:
-    """How many rows may be ranked at a time: ranking takes some fifty bytes a row while it sorts.
-
-    A third of what the machine or DuckDB's own limit leaves is given to it, six gigabytes at most: people who do not
-    fit are left for another pass over the rows, which costs more than memory.
-    """
-    return max(100_000, min(_RANKING, _allowed(connection) // 3) // _BYTES_A_ROW)
-
-
-def _allowed(connection: Any) -> int:
-    """Bytes that DuckDB may take: its own limit, or what the machine has left."""
-    ((limit,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
-    number, _, unit = str(limit).partition(" ")
-    units = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-    return min(available_memory(), int(float(number) * units.get(unit, 2**30)))

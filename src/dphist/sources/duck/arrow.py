@@ -1,4 +1,4 @@
-"""What DuckDB answers, as rows and as Arrow; and bytes as texts, for what it takes.
+"""What DuckDB answers, as Arrow; and bytes as texts, for what it takes.
 
 Arrow by relations: of what `execute` is asked, DuckDB 2 keeps all rows before it gives the first as Arrow.
 """
@@ -12,11 +12,6 @@ Ask = Callable[[Any, str], Any]
 
 # How many rows are handed over at a time.
 _BATCH = 1 << 18
-
-
-def rows_of(connection: Any, sql: str) -> Any:
-    """An answer to fetch rows from."""
-    return connection.execute(sql)
 
 
 def table_of(connection: Any, sql: str) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
-from dphist.sources.duck.arrow import Ask, checked_texts, known_texts, rows_of
+from dphist.sources.duck.arrow import Ask, checked_texts, known_texts, table_of
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Key
 from dphist.sources.files.parquet import Files
@@ -43,9 +43,9 @@ class Parquet(Duck):
         except duckdb.Error:
             # Whatever is wrong with the files, reading them will say it.
             relation = files.relation()
-        super().__init__(connection, relation, what, undeclared=files.folders.__contains__, sized=True)
+        super().__init__(connection, relation, what, undeclared=files.folders.__contains__)
 
-    def _run(self, sql: str, ask: Ask = rows_of) -> Any:
+    def _run(self, sql: str, ask: Ask = table_of) -> Any:
         try:
             return super()._run(sql, ask)
         except SourceError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphist.errors import SourceError
 from dphist.sources.duck.allowance import unreadable
-from dphist.sources.duck.arrow import Ask, rows_of
+from dphist.sources.duck.arrow import Ask, table_of
 from dphist.sources.duck.duck import Duck
 from dphist.sources.files.lines import Refused, refusal
 from dphist.sources.tally import Tally
@@ -86,7 +86,7 @@ class Text(Duck):
         _, tally.encoding, tally.ragged = self.rows.seen
         tally.rows = sum(self.rows.seen)
 
-    def _run(self, sql: str, ask: Ask = rows_of) -> Any:
+    def _run(self, sql: str, ask: Ask = table_of) -> Any:
         self.rows.reason = None
         try:
             return super()._run(sql, ask)

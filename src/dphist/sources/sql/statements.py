@@ -11,22 +11,73 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from dphist.sources.engine import LARGEST_SUM, Bound, Column, Key, Value
-from dphist.sources.people import most
+import numpy as np
+
+from dphist.sources.engine import LARGEST_SUM, Bound, Column, Groups, Integers, Key, Value
+from dphist.sources.people import most, refuse_floats
 from dphist.sources.sql.words import SqlWords
 from dphist.sources.tally import Tally
 
 
 class Sql(SqlWords):
-    """Statements as SQL text, in words that each engine may say differently."""
+    """A table of an engine, counted by statements in words that each engine may say differently."""
 
     @abstractmethod
+    def tables(self, statements: Sequence[str]) -> list[Any]:
+        """The answers to queries of the same rows, as Arrow tables."""
+
+    def asked(self, statements: Sequence[str], person: Column | None = None) -> list[Any]:
+        """The same, unless there are ids that are floats beyond what tells people apart."""
+        looked = None if person is None else self.too_large(person)
+        if looked is None or person is None:
+            return self.tables(statements)
+        large, *answers = self.tables([looked, *statements])
+        if large.column(0).to_pylist() != [0]:
+            raise refuse_floats(person)
+        return answers
+
     def watch(self, tally: Tally) -> None:
-        """Say how many rows there were in all, where that is known by now."""
+        """Say how many rows there are in all."""
+        (found,) = self.tables([f"SELECT count(*) AS n FROM {self.relation}"])
+        (tally.rows,) = found.column(0).to_pylist()
 
-    @abstractmethod
-    def table_of(self, sql: str) -> Any:
-        """What a query for keys, cells and numbers gives, as an Arrow table."""
+    def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
+        """Count the rows by their keys, and add their values up."""
+        (found,) = self.tables([self.statement(keys, values)])
+        columns = found.columns
+        return Groups(
+            keys=[_values(each) for each in columns[: len(keys)]],
+            missing=[each.is_null().to_numpy() for each in columns[: len(keys)]],
+            rows=_whole(columns[len(keys)]),
+            sums=[_whole(each) for each in columns[len(keys) + 1 :]],
+        )
+
+    def bounded(
+        self, cell: str, bound: Bound, values: Sequence[Value] = ()
+    ) -> tuple[Integers, Integers, Sequence[Integers]]:
+        """Cells, how many rows are kept, and sums: at most ``bound.rows`` of a person; see `dphist.sources.people`."""
+        (found,) = self.asked([self.bounded_statement(cell, bound, values)], bound.id)
+        cells, rows, *sums = map(_whole, found.columns)
+        return cells, rows, sums
+
+    def rows_per_person(self, person: Column) -> tuple[Integers, Integers]:
+        """Numbers of rows, and how many people have as many, whatever the rows hold."""
+        (found,) = self.asked([self.rows_per_person_statement(person)], person)
+        rows, people = map(_whole, found.columns)
+        return rows, people
+
+    def count_tables(
+        self,
+        cells: Sequence[Key],
+        sizes: Sequence[int],
+        bound: Bound | None,
+        batches: Sequence[Sequence[tuple[int, ...]]],
+    ) -> list[tuple[Integers, Integers, Integers]]:
+        """Count batches of tables: for each, which table of the batch, which cell of it, and how many rows."""
+        codes = self.codes(cells, sizes, bound)
+        statements = [self.tables_statement(codes, batch, sizes) for batch in batches]
+        answers = self.asked(statements, None if bound is None else bound.id)
+        return [tuple(map(_whole, answer.columns)) for answer in answers]  # type: ignore[misc]
 
     def totals(self, values: Sequence[Value]) -> str:
         """The sums of the columns v0, v1, …, as s0, s1, …, each within what a 64-bit integer holds."""
@@ -44,11 +95,6 @@ class Sql(SqlWords):
         )
         return columns, names, [f"{name} IS NOT NULL" for name in names]
 
-    @property
-    def tells_unplaced(self) -> bool:
-        """Whether the GROUP BY has one more key: 1 for rows inside all bounds, 0 for the others."""
-        return False
-
     def statement(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> str:
         """The GROUP BY."""
         filters = [f"({key.inside})" for key in keys if key.inside is not None and not key.other]
@@ -56,23 +102,12 @@ class Sql(SqlWords):
             self.when(key.inside, key.value, None) if key.other and key.inside is not None else key.value
             for key in keys
         ]
-        if self.tells_unplaced:
-            # One more key, and one more group: the rows that the filters would have dropped, in the same pass.
-            fits = " AND ".join(filters) or self.literal(True)
-            found, filters = [*(self.when(fits, value, None) for value in found), self.when(fits, 1, 0)], []
-            keys = [*keys, keys[0]]
         names = [f"k{place}" for place in range(len(keys))]
         listed = ", ".join(names)
         named = ", ".join(f"{self._sql(value)} AS {name}" for value, name in zip(found, names, strict=True))
-        columns, amounts, there = self._valued(values)
+        columns, _, there = self._valued(values)
         # Keys by name from a subquery: an expression repeated in GROUP BY need not be computed once.
         inner = f"SELECT {named}{columns} FROM {self.relation}{where(filters)}"
-        if self.tells_unplaced and there:
-            # A row without a value has no cell either, and is counted among those.
-            valued, last = " AND ".join(there), names[-1]
-            keyed = ", ".join(f"{self.when(valued, name, None)} AS {name}" for name in names[:-1])
-            told = f"{keyed}, {self.when(valued, last, 0)} AS {last}, {', '.join(amounts)}"
-            inner, there = f"SELECT {told} FROM ({inner}) AS valued", []
         asked = f"{listed}, count(*) AS n{self.totals(values)}"
         return f"SELECT {asked} FROM ({inner}) AS keyed{where(there)} GROUP BY {listed}"
 
@@ -82,28 +117,80 @@ class Sql(SqlWords):
         each = f"SELECT count(*) AS n FROM ({inner}) AS rows_of WHERE person IS NOT NULL GROUP BY person"
         return f"SELECT n, count(*) AS people FROM ({each}) AS people_of GROUP BY n"
 
-    def placed(self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()) -> str:
-        """Each row that counts as its person, cell and values; ``part`` is a further condition on the person."""
+    def bounded_statement(self, cell: str, bound: Bound, values: Sequence[Value] = ()) -> str:
+        """Count the rows that are kept, by cell: at most ``bound.rows`` of a person; and add their values up."""
+        if not values:
+            return self._counted({"cell": cell}, bound)
         columns, names, there = self._valued(values)
         inner = f"SELECT {self.person(bound.id)} AS person, {cell} AS cell{columns} FROM {self.relation}"
-        known = ["person IS NOT NULL", "cell IS NOT NULL", *there, *([part] if part else [])]
-        return f"SELECT {', '.join(['person', 'cell', *names])} FROM ({inner}) AS rows_of{where(known)}"
-
-    def bounded_statement(
-        self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()
-    ) -> str:
-        """Count the rows that are kept, by cell: at most ``bound.rows`` of a person; and add their values up.
-
-        `dphist.sources.people` says which and why. The place p is some (r + i·n) // L exactly if r − p·L is below L
-        modulo n, and all places are if n ≤ L.
-        """
-        names = [f"v{place}" for place in range(len(values))]
-        kept = self.chosen(
-            self.placed(cell, bound, part, values), ["cell"], names, self.start("person"), bound
+        known = where(["person IS NOT NULL", "cell IS NOT NULL", *there])
+        kept = self._chosen(
+            f"SELECT person, cell, {', '.join(names)} FROM ({inner}) AS rows_of{known}",
+            ["cell"],
+            names,
+            bound,
         )
         if any(value.limit is not None for value in values):
             kept = self._limited(kept, values)
         return f"SELECT cell, count(*) AS n{self.totals(values)} FROM ({kept}) AS kept GROUP BY cell"
+
+    def keys_statement(self, key: str, cell: str, bound: Bound | None) -> str:
+        """Count rows by a key that nobody declared and a known cell, of a person no more than the bound says."""
+        if bound is not None:
+            return self._counted({"key": key, "cell": cell}, bound)
+        inner = f"SELECT {key} AS key, {cell} AS cell FROM {self.relation}"
+        known = where(["key IS NOT NULL", "cell IS NOT NULL"])
+        return f"SELECT key, cell, count(*) AS n FROM ({inner}) AS rows_of{known} GROUP BY key, cell"
+
+    def _counted(self, named: dict[str, str], bound: Bound) -> str:
+        """Count the rows that are kept of each person by the columns that name a cell, in whose order they are kept."""
+        order, rows = [*named], "count(*)"
+        listed = ", ".join(order)
+        placed = self._placed(named, bound)
+        if bound.cells is None:
+            kept = self._chosen(placed, order, [], bound)
+        else:
+            # Rows of one cell are alike, so cells are ranked, and not rows.
+            cells = (
+                f"SELECT person, {listed}, least(count(*), {most(bound.per_cell)}) AS n FROM ({placed}) AS placed "
+                f"GROUP BY person, {listed}"
+            )
+            kept = self._at_places(cells, order, ["n"], most(bound.cells))
+            rows = "CAST(sum(n) AS BIGINT)"
+        return f"SELECT {listed}, {rows} AS n FROM ({kept}) AS kept GROUP BY {listed}"
+
+    def _placed(self, named: dict[str, str], bound: Bound) -> str:
+        """Each row that counts, as its person and the columns that name its cell."""
+        columns = ", ".join(f"{value} AS {name}" for name, value in named.items())
+        inner = f"SELECT {self.person(bound.id)} AS person, {columns} FROM {self.relation}"
+        known = where([f"{name} IS NOT NULL" for name in ("person", *named)])
+        return f"SELECT person, {', '.join(named)} FROM ({inner}) AS rows_of{known}"
+
+    def _at_places(self, rows: str, order: Sequence[str], carried: Sequence[str], most: int) -> str:
+        """Of the rows of each person, in the order of some columns, those at the places that are kept."""
+        listed = ", ".join([*order, *carried])
+        ranked = (
+            f"SELECT person, {listed}, count(*) OVER (PARTITION BY person) AS total, row_number() OVER "
+            f"(PARTITION BY person ORDER BY {_rising(order)}) - 1 AS place FROM ({rows}) AS counted"
+        )
+        kept = _is_kept(self.start("person"), "total", "place", most)
+        return f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE {kept}"
+
+    def _chosen(self, placed: str, cell: Sequence[str], values: Sequence[str], bound: Bound) -> str:
+        """The rows that are kept of each person, by the columns that name their cell and those of their values."""
+        order = [*cell, *values]
+        if bound.cells is None:
+            return self._at_places(placed, order, [], most(bound.rows))
+        by, listed, start = ", ".join(["person", *cell]), ", ".join(order), self.start("person")
+        numbered = (
+            f"SELECT person, {listed}, count(*) OVER (PARTITION BY {by}) AS total, "
+            f"row_number() OVER (PARTITION BY {by} ORDER BY {_rising(order)}) - 1 AS place, "
+            f"dense_rank() OVER (PARTITION BY person ORDER BY {_rising(cell)}) - 1 AS which FROM ({placed}) AS placed"
+        )
+        ranked = f"SELECT *, max(which) OVER (PARTITION BY person) + 1 AS cells FROM ({numbered}) AS numbered"
+        among = _is_kept(start, "cells", "which", most(bound.cells))
+        inside = _is_kept(f"({self.divide(start, 'cells')})", "total", "place", most(bound.per_cell))
+        return f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE ({among}) AND ({inside})"
 
     def _limited(self, kept: str, values: Sequence[Value]) -> str:
         """Cut the values of a person who has more than the limit, all by the same factor, towards zero."""
@@ -113,24 +200,22 @@ class Sql(SqlWords):
             if value.limit is not None
         ]
         summed = f"SELECT *, {', '.join(sums)} FROM ({kept}) AS chosen"
-        return f"SELECT cell, {', '.join(self.cut(values))} FROM ({summed}) AS summed"
+        cut = ", ".join(self._cut(place, value.limit) for place, value in enumerate(values))
+        return f"SELECT cell, {cut} FROM ({summed}) AS summed"
 
-    def cut(self, values: Sequence[Value]) -> list[str]:
-        """The values v0 and so on, cut where t0 and so on, what the row's person adds up to, is more than the limit.
+    def _cut(self, place: int, limit: int | None) -> str:
+        """A value, cut where what the row's person adds up to, t, is more than the limit.
 
         Σ ⌊|v|·limit ÷ t⌋ ≤ limit where t = Σ |v|: in whole numbers, so that it holds exactly.
         """
-        cut = []
-        for place, value in enumerate(values):
-            name = f"v{place}"
-            if value.limit is None:
-                cut.append(name)
-                continue
-            up = self.divide(f"({name} * {value.limit})", f"t{place}")
-            down = self.divide(f"(-{name} * {value.limit})", f"t{place}")
-            whole = f"WHEN t{place} <= {value.limit} THEN {name}"
-            cut.append(f"CASE {whole} WHEN {name} < 0 THEN -({down}) ELSE {up} END AS {name}")
-        return cut
+        name, total = f"v{place}", f"t{place}"
+        if limit is None:
+            return name
+        up = self.divide(f"({name} * {limit})", total)
+        down = self.divide(f"(-{name} * {limit})", total)
+        return (
+            f"CASE WHEN {total} <= {limit} THEN {name} WHEN {name} < 0 THEN -({down}) ELSE {up} END AS {name}"
+        )
 
     def code(self, key: Key, size: int) -> str:
         """The number of an attribute's cell; NULL for a row that has none there."""
@@ -141,87 +226,17 @@ class Sql(SqlWords):
         """The codes of every row that counts, c0, c1 and so on; of a person at most ``bound.rows`` rows.
 
         Ordered by their codes a person's rows are ordered by their cells, so these are the rows that
-        `dphist.sources.people` keeps; the condition is that of `bounded_statement`.
+        `dphist.sources.people` keeps.
         """
-        names = [f"c{place}" for place in range(len(cells))]
-        listed = ", ".join(names)
-        named = [f"{self.code(key, size)} AS {c}" for key, size, c in zip(cells, sizes, names, strict=True)]
-        known = [f"{name} IS NOT NULL" for name in names]
-        if bound is None:
-            inner = f"SELECT {', '.join(named)} FROM {self.relation}"
-            return f"SELECT {listed} FROM ({inner}) AS coded{where(known)}"
-        inner = f"SELECT {self.person(bound.id)} AS person, {', '.join(named)} FROM {self.relation}"
-        placed = f"SELECT person, {listed} FROM ({inner}) AS rows_of{where(['person IS NOT NULL', *known])}"
-        kept = self.chosen(placed, names, [], self.first_bits("person"), bound)
-        return f"SELECT {listed} FROM ({kept}) AS kept"
-
-    def keys_statement(self, key: str, cell: str, bound: Bound | None) -> str:
-        """Count rows by a key that nobody declared and a known cell, of a person no more than the bound says."""
-        known = ["key IS NOT NULL", "cell IS NOT NULL"]
-        rows = "count(*)"
-        if bound is None:
-            inner = f"SELECT {key} AS key, {cell} AS cell FROM {self.relation}"
-            kept = f"SELECT key, cell FROM ({inner}) AS rows_of{where(known)}"
-        else:
-            placed = self.placed_keys(key, cell, bound)
-            order = ["key", "cell"]
-            if bound.cells is None:
-                kept = self.chosen(placed, order, [], self.first_bits("person"), bound)
-            else:
-                # Rows of one cell are alike, so cells are ranked and not rows; only people above the limit are hashed.
-                listed = ", ".join(["person", *order])
-                cells = (
-                    f"SELECT {listed}, least(count(*), {most(bound.per_cell)}) AS n FROM ({placed}) AS ordered "
-                    f"GROUP BY {listed}"
-                )
-                kept = self.kept_cells(cells, most(bound.cells), order)
-                rows = "CAST(sum(n) AS BIGINT)"
-        # A constant is no key to group by.
-        grouped = "key" if cell == "0" else "key, cell"
-        shown = "key, 0 AS cell" if cell == "0" else "key, cell"
-        return f"SELECT {shown}, {rows} AS n FROM ({kept}) AS kept GROUP BY {grouped}"
-
-    def placed_keys(self, key: str, cell: str, bound: Bound) -> str:
-        """Each row that counts as its person, its key and its known cell."""
-        person = self.person(bound.id)
-        inner = f"SELECT {person} AS person, {key} AS key, {cell} AS cell FROM {self.relation}"
-        known = ["person IS NOT NULL", "key IS NOT NULL", "cell IS NOT NULL"]
-        return f"SELECT person, key, cell FROM ({inner}) AS rows_of{where(known)}"
-
-    def kept_cells(self, cells: str, most: int, order: Sequence[str]) -> str:
-        """Of the cells of each person (person, key, cell, n) those at the places that are kept."""
-        listed = ", ".join(f"{name} ASC" for name in order)
-        ranked = (
-            "SELECT person, key, cell, n, count(*) OVER (PARTITION BY person) AS total, row_number() OVER "
-            f"(PARTITION BY person ORDER BY {listed}) - 1 AS place FROM ({cells}) AS cells"
+        named = {f"c{place}": self.code(key, sizes[place]) for place, key in enumerate(cells)}
+        listed = ", ".join(named)
+        if bound is not None:
+            kept = self._chosen(self._placed(named, bound), [*named], [], bound)
+            return f"SELECT {listed} FROM ({kept}) AS kept"
+        inner = (
+            f"SELECT {', '.join(f'{value} AS {name}' for name, value in named.items())} FROM {self.relation}"
         )
-        chosen = _at_a_place(self.first_bits("person"), "total", "place", most)
-        return f"SELECT key, cell, n FROM ({ranked}) AS ranked WHERE {chosen}"
-
-    def chosen(
-        self, placed: str, cell: Sequence[str], values: Sequence[str], start: str, bound: Bound
-    ) -> str:
-        """The rows that are kept of each person, by the columns that name their cell and those of their values."""
-        listed = ", ".join([*cell, *values])
-        # The direction is said, because a connection that we were handed may have another by default.
-        order = ", ".join(f"{name} ASC" for name in (*cell, *values))
-        if bound.cells is None:
-            ranked = (
-                f"SELECT person, {listed}, {start} AS start, count(*) OVER (PARTITION BY person) AS total, "
-                f"row_number() OVER (PARTITION BY person ORDER BY {order}) - 1 AS place FROM ({placed}) AS placed"
-            )
-            kept = _at_a_place("start", "total", "place", most(bound.rows))
-            return f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE {kept}"
-        by, cells = ", ".join(["person", *cell]), ", ".join(f"{name} ASC" for name in cell)
-        numbered = (
-            f"SELECT person, {listed}, {start} AS start, count(*) OVER (PARTITION BY {by}) AS total, "
-            f"row_number() OVER (PARTITION BY {by} ORDER BY {order}) - 1 AS place, "
-            f"dense_rank() OVER (PARTITION BY person ORDER BY {cells}) - 1 AS which FROM ({placed}) AS placed"
-        )
-        ranked = f"SELECT *, max(which) OVER (PARTITION BY person) + 1 AS cells FROM ({numbered}) AS numbered"
-        among = _at_a_place("start", "cells", "which", most(bound.cells))
-        inside = _at_a_place(f"({self.divide('start', 'cells')})", "total", "place", most(bound.per_cell))
-        return f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE ({among}) AND ({inside})"
+        return f"SELECT {listed} FROM ({inner}) AS coded{where([f'{name} IS NOT NULL' for name in named])}"
 
     def tables_statement(self, codes: str, tables: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> str:
         """Count several tables in one pass: which table, which of its cells, how many rows.
@@ -252,6 +267,26 @@ def where(conditions: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
-def _at_a_place(start: str, total: str, place: str, most: int) -> str:
-    """Whether a place is one of ⌊(r + i·n) ÷ L⌋, r being the start modulo n; all are if n ≤ L."""
-    return f"{total} <= {most} OR (({start} % {total} - {place} * {most}) % {total} + {total}) % {total} < {most}"
+def _rising(names: Sequence[str]) -> str:
+    """The direction is said, because a connection that we were handed may have another by default."""
+    return ", ".join(f"{name} ASC" for name in names)
+
+
+def _is_kept(start: str, total: str, place: str, most: int) -> str:
+    """Whether a place is some ⌊(r + i·n) ÷ L⌋, r being the start modulo n: if r − place·L is below L modulo n.
+
+    All places are if n ≤ L, and only people with more are hashed.
+    """
+    chosen = f"(({start} % {total} - {place} * {most}) % {total} + {total}) % {total} < {most}"
+    return f"CASE WHEN {total} <= {most} THEN TRUE ELSE {chosen} END"
+
+
+def _values(column: Any) -> Any:
+    """A column as an array; whatever stands where a value is NULL is not looked at."""
+    import pyarrow
+
+    return (column.fill_null(0) if pyarrow.types.is_integer(column.type) else column).to_numpy()
+
+
+def _whole(column: Any) -> Integers:
+    return np.asarray(column.to_numpy(), dtype=np.int64)

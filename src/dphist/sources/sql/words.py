@@ -51,7 +51,6 @@ class SqlWords(ABC):
 
     columns: tuple[Column, ...]
     relation: str
-    watching = False
     double = "DOUBLE PRECISION"
     string = "VARCHAR"
 
@@ -72,7 +71,10 @@ class SqlWords(ABC):
         return self.quote(column.name)
 
     def parse(self, value: str, family: Family) -> str:
-        """An undeclared value as a real number, truth value or time; NULL where it is none."""
+        """An undeclared value as a real number, truth value or time; NULL where it is none.
+
+        A text with an offset is a zoned time and no other, one without is a time and no zoned one.
+        """
         return f"TRY_CAST({value} AS {self.kind(family)})"
 
     def kind(self, family: Family) -> str:
@@ -86,7 +88,7 @@ class SqlWords(ABC):
         return f"CAST({value} AS {self.double})"
 
     def integer(self, value: str) -> str:
-        """As a 64-bit integer."""
+        """As a 64-bit integer; only asked where the value is one."""
         return f"CAST({value} AS BIGINT)"
 
     def truth(self, value: str) -> str:
@@ -94,7 +96,7 @@ class SqlWords(ABC):
         return f"CASE WHEN {value} THEN 1 WHEN NOT {value} THEN 0 END"
 
     def floor(self, value: str) -> str:
-        """The largest 64-bit integer that is not above the value."""
+        """The largest 64-bit integer that is not above the value; only asked where it fits."""
         return f"CAST(floor({value}) AS BIGINT)"
 
     def text(self, value: str) -> str:
@@ -106,7 +108,10 @@ class SqlWords(ABC):
         return self.text(self.column(column))
 
     def days(self, value: str, family: Family, ahead: str | None = None) -> str:
-        """Days since 1970-01-01."""
+        """Days since 1970-01-01: of a time by its calendar day, of a zoned time by the day of clocks ``ahead`` of UTC.
+
+        Ahead by that many seconds; NULL gives NULL, None is UTC.
+        """
         if family == "zoned time":
             value = f"timezone('UTC', {value})"
         if ahead is not None:
@@ -153,14 +158,14 @@ class SqlWords(ABC):
 
     @abstractmethod
     def position(self, value: str, choices: Sequence[str]) -> str:
-        """The place of a text in a short list, counted from 1."""
+        """The place of a text in a short list, counted from 1; NULL where it is not in it."""
 
     def bin(self, value: str, edges: Sequence[Any]) -> str | None:
         """The bin of a value known to lie between many edges, if the engine has a way of its own; else None."""
         return None
 
     def when(self, condition: str, value: Any, otherwise: Any) -> str:
-        """One value where a condition is true, another (or NULL) elsewhere."""
+        """One value where a condition is true, another (or NULL) elsewhere; only that one is evaluated."""
         values = ("NULL" if each is None else self._sql(each) for each in (value, otherwise))
         return f"CASE WHEN {condition} THEN {next(values)} ELSE {next(values)} END"
 
@@ -208,7 +213,7 @@ class SqlWords(ABC):
 
     @abstractmethod
     def start(self, person: str) -> str:
-        """The first 60 bits of the hash of an id."""
+        """The first 60 bits of the hash of an id, as a number that can be divided."""
 
     def too_large(self, column: Column) -> str | None:
         """A query for the number of ids that are floats beyond what tells people apart; None where none can be."""
@@ -229,10 +234,6 @@ class SqlWords(ABC):
     def total(self, name: str) -> str:
         """The sum of a column of whole numbers, exactly, however many they are."""
         return f"sum({name})"
-
-    def first_bits(self, person: str) -> str:
-        """The first 60 bits of the hash of an id, as a number that can be divided."""
-        return self.start(person)
 
     def _sql(self, value: Any) -> str:
         return value if isinstance(value, str) else self.literal(value)
