@@ -9,7 +9,6 @@ from dphist.kernels.buckets.bisection import (
     best_bisections,
     bisection_errors,
     run_errors,
-    sort_parts,
 )
 
 
@@ -51,12 +50,6 @@ def test_long_parts_cross_blocks_and_superblocks_of_ranks():
         errors[where], run_errors(values, first, where) + run_errors(values, where, last)
     )
     assert errors[0] == floored(values)
-
-
-def test_parts_are_sorted_in_place_of_each_other():
-    values = np.array([5, 2**45, 3, 0, 2**11, 2**11 - 1, 7])
-    assert sort_parts(values, np.array([0, 3, 7])).tolist() == [2, 0, 1, 3, 6, 5, 4]
-    assert sort_parts(np.zeros(3, dtype=np.int64), np.array([0, 3])).tolist() == [0, 1, 2]
 
 
 def test_best_cut_is_the_first_of_the_least():

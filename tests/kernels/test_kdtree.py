@@ -84,7 +84,7 @@ def test_pruning_keeps_the_cheapest_tree():
     rng = np.random.default_rng(5)
     cells = rng.integers(0, 9, 14).astype(np.int64)
     sums, squares, loose = kdtree.tables(cells)
-    left, _, _, sse = kdtree.grow(sums, squares, loose, np.array([14]), 0.0, 0.0, 0, np.inf)
+    left, sse, _, _ = kdtree.grow(sums, squares, loose, np.array([14]), 0.0, 0.0, 0, np.inf)
     full = left.copy()
 
     def cheapest(node, price):

@@ -370,10 +370,7 @@ class PieceNoise(NoiseErrors):
             low, high = np.ascontiguousarray(workload.low[:, 0]), np.ascontiguousarray(workload.high[:, 0])
             variance = interval_part_squares(low, high, starts, weight)
         else:
-            strides = np.array(
-                [int(np.prod(self.shape[a + 1 :])) for a in range(len(self.shape))], dtype=np.int64
-            )
-            variance = box_part_squares(workload.low, workload.high, strides, self.labels, weight)
+            variance = box_part_squares(workload.low, workload.high, self.shape, self.labels, weight)
         return Spread(variance, np.full(variance.shape, self.scales.max(initial=0.0)))
 
 

@@ -5,57 +5,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-@kernel
 def box_part_squares(
-    low: IntArray, high: IntArray, strides: IntArray, labels: IntArray, weight: FloatArray
+    low: IntArray, high: IntArray, shape: tuple[int, ...], labels: IntArray, weight: FloatArray
 ) -> FloatArray:
     """For every box, sum over parts (cells of the part in the box)² · weight[part].
 
-    Walks the cells of each box; ``low`` and ``high`` are half-open corners, queries × axes.
+    Looks at the cells of each box; ``low`` and ``high`` are half-open corners, queries × axes.
     """
-    queries, axes = low.shape
-    inside = np.zeros(weight.size, dtype=np.int64)
-    seen = np.empty(weight.size, dtype=np.int64)
-    result = np.zeros(queries)
-    position = np.empty(axes, dtype=np.int64)
-    for q in range(queries):
-        empty = False
-        for a in range(axes):
-            position[a] = low[q, a]
-            empty = empty or high[q, a] <= low[q, a]
-        if empty:
-            continue
-        found = 0
-        last = axes - 1
-        while True:
-            base = 0
-            for a in range(last):
-                base += position[a] * strides[a]
-            for i in range(low[q, last], high[q, last]):
-                part = labels[base + i * strides[last]]
-                if inside[part] == 0:
-                    seen[found] = part
-                    found += 1
-                inside[part] += 1
-            a = last - 1
-            while a >= 0:
-                position[a] += 1
-                if position[a] < high[q, a]:
-                    break
-                position[a] = low[q, a]
-                a -= 1
-            if a < 0:
-                break
-        for k in range(found):
-            part = seen[k]
-            result[q] += float(inside[part]) ** 2 * weight[part]
-            inside[part] = 0
+    grid = labels.reshape(shape)
+    result = np.zeros(len(low))
+    for q, (begin, end) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        parts = np.sort(grid[tuple(map(slice, begin, end))], axis=None)
+        heads = np.flatnonzero(np.append(parts[:1] == parts[:1], parts[1:] != parts[:-1]))
+        held = np.diff(np.append(heads, parts.size)).astype(np.float64)
+        result[q] = held * held @ weight[parts[heads]]
     return result
 
 

@@ -38,10 +38,10 @@ def box_tree(
     shape = np.array(cells.shape, dtype=np.int64)
     sums, squares, loose = kdtree.tables(cells)
     notable = np.inf if price is None else price
-    left, axis, cut, sse = kdtree.grow(sums, squares, loose, shape, float(variance), slack, lost, notable)
+    left, sse, low, high = kdtree.grow(sums, squares, loose, shape, float(variance), slack, lost, notable)
     if price is not None:
         kdtree.prune(left, sse, price)
-    child, parent, low, high = kdtree.settle(left, axis, cut, shape)
+    child, parent, low, high = kdtree.settle(left, low, high)
     labels = np.empty(cells.size, dtype=np.int64)
     ends = np.flatnonzero(child < 0)
     strides = np.array([int(np.prod(cells.shape[a + 1 :])) for a in range(cells.ndim)], dtype=np.int64)

@@ -10,6 +10,8 @@ blocks of 64 and 4,096 ranks whose counts and sums are kept, so no data can make
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,43 +22,6 @@ IntArray = NDArray[np.int64]
 # Errors are integers in units of 2^−LATTICE records.
 LATTICE = 10
 _BLOCK, _SUPER = 6, 12
-
-
-@kernel
-def sort_parts(values: IntArray, starts: IntArray) -> IntArray:
-    """Give the cells of every part by ascending value, parts one after another."""
-    # A radix sort of all cells, whose order is then dealt out to the parts.
-    n = values.size
-    order, other = np.arange(n), np.empty(n, dtype=np.int64)
-    largest = np.int64(0)
-    for i in range(n):
-        largest = max(largest, values[i])
-    digits, shift = np.zeros(2049, dtype=np.int64), 0
-    while largest >> shift > 0:
-        digits[:] = 0
-        for i in range(n):
-            digits[((values[i] >> shift) & 2047) + 1] += 1
-        for d in range(2048):
-            digits[d + 1] += digits[d]
-        for i in range(n):
-            cell = order[i]
-            d = (values[cell] >> shift) & 2047
-            other[digits[d]] = cell
-            digits[d] += 1
-        order, other = other, order
-        shift += 11
-    if starts.size <= 2:
-        return order
-    part = np.empty(n, dtype=np.int64)
-    for p in range(starts.size - 1):
-        part[starts[p] : starts[p + 1]] = p
-    place = starts.copy()
-    for i in range(n):
-        cell = order[i]
-        p = part[cell]
-        other[place[p]] = cell
-        place[p] += 1
-    return other
 
 
 @kernel
@@ -127,27 +92,29 @@ def _grow(
         out[i] = _floored(i + 1, total, low_count, low_sum)
 
 
-@kernel
 def bisection_errors(values: IntArray, starts: IntArray) -> IntArray:
     """Error of every part left whole, and cut after its first 1, 2, … cells.
 
     A part of s cells has s entries, at ``starts[p]``: entry 0 is the whole part, entry i the sum of the
     errors of its first i cells and of the rest.
     """
-    n = values.size
-    order = sort_parts(values, starts)
-    rank, ascending = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    largest = 0
-    for p in range(starts.size - 1):
-        largest = max(largest, starts[p + 1] - starts[p])
-        for k in range(starts[p], starts[p + 1]):
-            rank[order[k]] = k - starts[p]
-            ascending[k] = values[order[k]]
+    sizes = np.diff(starts)
+    part = np.repeat(np.arange(sizes.size), sizes)
+    order = np.lexsort((values, part))
+    rank = np.empty(values.size, dtype=np.int64)
+    rank[order] = np.arange(values.size) - starts[part]
+    return _bisection_errors(values, starts, rank, values[order], int(sizes.max(initial=0)))
+
+
+@kernel
+def _bisection_errors(
+    values: IntArray, starts: IntArray, rank: IntArray, ascending: IntArray, largest: int
+) -> IntArray:
     seen = np.empty(largest, dtype=np.int64)
     blocks = np.empty((2, (largest >> _BLOCK) + 1), dtype=np.int64)
     supers = np.empty((2, (largest >> _SUPER) + 1), dtype=np.int64)
     heads, tails = np.empty(largest, dtype=np.int64), np.empty(largest, dtype=np.int64)
-    out = np.empty(n, dtype=np.int64)
+    out = np.empty(values.size, dtype=np.int64)
     for p in range(starts.size - 1):
         a, b = starts[p], starts[p + 1]
         if b == a:
@@ -179,29 +146,21 @@ def run_errors(values: IntArray, first: IntArray, last: IntArray) -> IntArray:
     return out
 
 
-@kernel
 def best_bisections(values: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
     """Find the best cut of every part and its error; a part of one cell has cut 0 and error 0."""
     errors = bisection_errors(values, starts)
     cuts = np.zeros(starts.size - 1, dtype=np.int64)
-    least = np.zeros(starts.size - 1, dtype=np.int64)
-    for p in range(starts.size - 1):
-        a, b = starts[p], starts[p + 1]
-        if b - a < 2:
-            continue
-        cuts[p] = 1 + np.argmin(errors[a + 1 : b])
-        least[p] = errors[a + cuts[p]]
-    return cuts, least
+    for p, (a, b) in enumerate(pairwise(starts.tolist())):
+        if b - a > 1:
+            cuts[p] = 1 + np.argmin(errors[a + 1 : b])
+    return cuts, np.where(cuts > 0, errors[starts[:-1] + cuts], 0)
 
 
-@kernel
 def cuts_ok(first: IntArray, middle: IntArray, last: IntArray, cells: int) -> bool:
     """Tell whether every cut parts a run of cells that the cuts before it left."""
-    ends = np.zeros(cells + 1, dtype=np.int64)  # where the run that starts here ends; 0 where none starts
-    ends[0] = cells
-    for i in range(first.size):
-        if not 0 <= first[i] < middle[i] < last[i] <= cells or ends[first[i]] != last[i]:
+    ends = {0: cells}
+    for a, m, b in zip(first.tolist(), middle.tolist(), last.tolist(), strict=True):
+        if not a < m < b or ends.get(a) != b:
             return False
-        ends[first[i]] = middle[i]
-        ends[middle[i]] = last[i]
+        ends[a], ends[m] = m, b
     return True

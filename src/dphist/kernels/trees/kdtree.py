@@ -99,42 +99,33 @@ def grow(
     slack: float,
     lost: int,
     notable: float,
-) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+) -> tuple[IntArray, FloatArray, IntArray, IntArray]:
     """Split boxes while they are uneven, each at the cut that leaves the least weighted variance (Algorithm 3).
 
     A box of n cells is uneven when SSE ÷ (n − lost) > variance · (1 + slack ÷ √n). It is also split when its best cut
     takes more than notable + 2·variance·ln(cuts tried) off the SSE: a broad slope hides in the cells' own noise, but
     not in the sums of its halves (infinite ``notable`` never does this). Returns, per node, its left child (-1 for a
-    leaf), the axis and place of its cut, and its SSE. Ties go to the first axis and the first place.
+    leaf), its SSE and its box. Ties go to the first axis and the first place.
     """
     axes = len(shape)
     strides = np.ones(axes, np.int64)
     for a in range(axes - 2, -1, -1):
         strides[a] = strides[a + 1] * (shape[a + 1] + 1)
-    room = 1024
-    left = np.full(room, -1, np.int64)
-    axis = np.zeros(room, np.int64)
-    cut = np.zeros(room, np.int64)
-    sse = np.zeros(room)
-    depth = 256
-    waiting = np.zeros(depth, np.int64)
-    lows = np.zeros((depth, axes), np.int64)
-    highs = np.zeros((depth, axes), np.int64)
-    for a in range(axes):
-        highs[0, a] = shape[a]
+    # Nodes are looked at in the order in which they are made. Room for all that there may be costs nothing until used.
+    room = 2 * sums.size
+    left, axis, cut = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    lows, highs, sse = np.empty((room, axes), np.int64), np.empty((room, axes), np.int64), np.empty(room)
+    lows[0], highs[0] = 0, shape
     place = np.zeros(1 << axes, np.int64)
     sign = np.zeros(1 << axes, np.int64)
-    low = np.zeros(axes, np.int64)
-    high = np.zeros(axes, np.int64)
     nodes = 1
-    top = 1
-    while top > 0:
-        top -= 1
-        node = waiting[top]
+    node = -1
+    while node + 1 < nodes:
+        node += 1
+        left[node], sse[node] = -1, 0.0
+        low, high = lows[node], highs[node]
         cells = 1
         for a in range(axes):
-            low[a] = lows[top, a]
-            high[a] = highs[top, a]
             cells *= high[a] - low[a]
         if cells <= 1:
             continue
@@ -173,44 +164,12 @@ def grow(
                     cut[node] = c
         if not uneven and best * cells <= notable + 2.0 * variance * np.log(tried):
             continue
-        if nodes + 2 > room:
-            room *= 2
-            bigger = np.full(room, -1, np.int64)
-            bigger[:nodes] = left[:nodes]
-            left = bigger
-            wider = np.zeros(room, np.int64)
-            wider[:nodes] = axis[:nodes]
-            axis = wider
-            longer = np.zeros(room, np.int64)
-            longer[:nodes] = cut[:nodes]
-            cut = longer
-            more = np.zeros(room)
-            more[:nodes] = sse[:nodes]
-            sse = more
-        if top + 2 > depth:
-            depth *= 2
-            deeper = np.zeros(depth, np.int64)
-            deeper[:top] = waiting[:top]
-            waiting = deeper
-            lower = np.zeros((depth, axes), np.int64)
-            lower[:top] = lows[:top]
-            lows = lower
-            higher = np.zeros((depth, axes), np.int64)
-            higher[:top] = highs[:top]
-            highs = higher
         left[node] = nodes
         for half in range(2):
-            waiting[top] = nodes + half
-            for a in range(axes):
-                lows[top, a] = low[a]
-                highs[top, a] = high[a]
-            if half == 0:
-                highs[top, axis[node]] = cut[node]
-            else:
-                lows[top, axis[node]] = cut[node]
-            top += 1
+            lows[nodes + half], highs[nodes + half] = low, high
+        highs[nodes, axis[node]] = lows[nodes + 1, axis[node]] = cut[node]
         nodes += 2
-    return left[:nodes], axis[:nodes], cut[:nodes], sse[:nodes]
+    return left[:nodes], sse[:nodes], lows[:nodes], highs[:nodes]
 
 
 @kernel
@@ -230,49 +189,21 @@ def prune(left: IntArray, sse: FloatArray, price: float) -> None:
             cost[i] = below
 
 
-@kernel
-def settle(
-    left: IntArray, axis: IntArray, cut: IntArray, shape: IntArray
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def settle(left: IntArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Number the nodes that are left, parents first: left child, parent, and the box of each."""
-    axes = len(shape)
-    kept = 0
-    stack = np.zeros(len(left), np.int64)
-    top = 1
-    while top > 0:
-        top -= 1
-        kept += 1
-        node = stack[top]
-        if left[node] >= 0:
-            stack[top] = left[node]
-            stack[top + 1] = left[node] + 1
-            top += 2
-    child = np.full(kept, -1, np.int64)
-    parent = np.full(kept, -1, np.int64)
-    low = np.zeros((kept, axes), np.int64)
-    high = np.zeros((kept, axes), np.int64)
-    old = np.zeros(kept, np.int64)
-    for a in range(axes):
-        high[0, a] = shape[a]
-    made = 1
-    for i in range(kept):
-        node = old[i]
-        if left[node] < 0:
-            continue
-        child[i] = made
-        for half in range(2):
-            j = made + half
-            old[j] = left[node] + half
-            parent[j] = i
-            for a in range(axes):
-                low[j, a] = low[i, a]
-                high[j, a] = high[i, a]
-            if half == 0:
-                high[j, axis[node]] = cut[node]
-            else:
-                low[j, axis[node]] = cut[node]
-        made += 2
-    return child, parent, low, high
+    keep = np.zeros(left.size, dtype=bool)
+    level = np.zeros(1, dtype=np.int64)
+    while level.size:
+        keep[level] = True
+        first = left[level[left[level] >= 0]]
+        level = np.concatenate([first, first + 1])
+    number = np.cumsum(keep) - 1
+    kept = left[keep]
+    split = kept >= 0
+    child, parent = np.where(split, number[kept], -1), np.full(kept.size, -1, dtype=np.int64)
+    for half in range(2):
+        parent[child[split] + half] = np.flatnonzero(split)
+    return child, parent, low[keep], high[keep]
 
 
 @kernel
