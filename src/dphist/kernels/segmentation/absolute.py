@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.kernels.buckets.deviations import median_row
 from dphist.kernels.compile import kernel
 
 IntArray = NDArray[np.int64]
@@ -133,66 +134,15 @@ def sweep(
             value_end = np.empty(size, np.int64)
 
 
-@kernel
-def whole_costs(values: IntArray, order: IntArray, right: int, forward: bool) -> IntArray:
+def whole_costs(values: IntArray, ranked: tuple[IntArray, IntArray], right: int, forward: bool) -> IntArray:
     """Give the cost of one bucket for every start (x_q … x_right) or, forward, for every end (x₁ … x_t).
 
-    ``order`` sorts the values, ties by place. Values leave a sorted linked list one by one from the far end,
-    and the median moves by one link at a time: O(right) in all, where two heaps would need a logarithm more.
+    ``ranked`` are the distinct values in order, and the place of each value among them.
     """
-    before, after = np.full(right, -1, np.int64), np.full(right, -1, np.int64)
-    cost = np.zeros(right + 1, np.int64)
-    if right == 0:
-        return cost
-    half = (right - 1) // 2
-    median, last, seen = -1, -1, 0
-    for i in order:
-        if i < right:
-            before[i] = last
-            if last >= 0:
-                after[last] = i
-            if seen == half:
-                median = i
-            last = i
-            seen += 1
-    total = np.int64(0)
-    for i in range(right):
-        total += abs(values[i] - values[median])
-    # ``left`` and ``over`` count the values before and after the median in the list.
-    left, over = half, right - 1 - half
-    for gone in range(right):
-        i = right - 1 - gone if forward else gone
-        cost[i + 1 if forward else i] = total
-        if left + over == 0:
-            break
-        a, b = before[i], after[i]
-        if a >= 0:
-            after[a] = b
-        if b >= 0:
-            before[b] = a
-        v = values[median]
-        if i == median:
-            # The nearer end of the longer side takes over: that side comes closer, the other moves away.
-            if over > left:
-                median = b
-                total += (values[b] - v) * (left - over)
-                over -= 1
-            else:
-                median = a
-                total += (v - values[a]) * (over - left)
-                left -= 1
-            continue
-        total -= abs(values[i] - v)
-        if values[i] < v or (values[i] == v and i < median):
-            left -= 1
-            if over - left > 1:
-                median = after[median]
-                total += (values[median] - v) * (left + 1 - over)
-                left, over = left + 1, over - 1
-        else:
-            over -= 1
-            if left - over > 1:
-                median = before[median]
-                total += (v - values[median]) * (over + 1 - left)
-                left, over = left - 1, over + 1
-    return cost
+    distinct, place = ranked
+    there = slice(0, right) if forward else slice(None, None, -1)
+    row, place = (np.ascontiguousarray(each[:right][there]) for each in (values, place))
+    cost = np.zeros(right + 1, dtype=np.int64)
+    sums, tally = np.concatenate([[0], np.cumsum(row)]), np.zeros(distinct.size, dtype=np.int32)
+    median_row(row, distinct, place, sums, 0, tally, cost[1:])
+    return cost if forward else cost[::-1]

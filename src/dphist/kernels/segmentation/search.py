@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import InputError
+from dphist.kernels.buckets.deviations import rank
 from dphist.kernels.segmentation import absolute, squared
 
 IntArray = NDArray[np.int64]
@@ -72,11 +73,8 @@ def segment(
 def _penalised_squared(values: IntArray, price: float) -> IntArray:
     n = values.size
     best, back = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
-    sums, wrapped, squares = squared.prefix_sums(values)
-    narrow, inverses = _narrow(values), _inverses(n)
-    squared.sweep(
-        values, sums, wrapped, squares, inverses, narrow, False, False, price, best[:1], 0, n, best, back
-    )
+    prefixes = squared.prefix_sums(values)
+    squared.sweep(values, *prefixes, _inverses(n), False, False, price, best[:1], 0, n, best, back)
     return _trace(back)
 
 
@@ -119,11 +117,6 @@ def _fixed(values: IntArray, bins: int, loss: Loss) -> IntArray:
     return np.array([0, *starts[::-1]], dtype=np.int64)
 
 
-def _narrow(values: IntArray) -> bool:
-    span = int(values.max())
-    return values.size * span * span <= LARGEST_EXACT_SQUARES
-
-
 def _inverses(n: int) -> NDArray[np.float64]:
     lengths = np.arange(n + 1, dtype=np.float64)
     lengths[0] = 1.0
@@ -142,10 +135,9 @@ class Rows:
         self._values, self._loss, self._lattice = values, loss, lattice
         self._size = values.size
         if loss == "squared":
-            self._narrow, self._inverses = _narrow(values), _inverses(self._size)
-            self._sums, self._wrapped, self._squares = squared.prefix_sums(values)
+            self._prefixes = *squared.prefix_sums(values), _inverses(self._size)
         else:
-            self._order = np.argsort(values, kind="stable").astype(np.int64)
+            self._ranked = rank(values)
 
     def descend(self, top: int) -> Generator[tuple[int, NDArray[Any]], int, None]:
         """Yield (j, E) for j = top … 1: E[q] is the cost of j buckets up to q and one more to the right end.
@@ -183,18 +175,9 @@ class Rows:
 
     def _whole(self, right: int, *, forward: bool) -> NDArray[Any]:
         if self._loss == "absolute":
-            costs: NDArray[Any] = absolute.whole_costs(self._values, self._order, right, forward)
+            costs: NDArray[Any] = absolute.whole_costs(self._values, self._ranked, right, forward)
         else:
-            costs = squared.whole_costs(
-                self._sums,
-                self._wrapped,
-                self._squares,
-                self._inverses,
-                self._narrow,
-                self._lattice,
-                right,
-                forward,
-            )
+            costs = squared.whole_costs(*self._prefixes, self._lattice, right, forward)
         return costs
 
     def _after(self, previous: NDArray[Any], buckets: int, last: int, out: NDArray[Any]) -> None:
@@ -202,19 +185,5 @@ class Rows:
         if self._loss == "absolute":
             absolute.sweep(self._values, True, 0, previous, buckets, last, out, _NOTHING)
         else:
-            squared.sweep(
-                self._values,
-                self._sums,
-                self._wrapped,
-                self._squares,
-                self._inverses,
-                self._narrow,
-                self._lattice,
-                True,
-                0.0,
-                previous,
-                buckets,
-                last,
-                out,
-                _NOTHING,
-            )
+            step = self._lattice, True, 0.0, previous, buckets, last, out, _NOTHING
+            squared.sweep(self._values, *self._prefixes, *step)

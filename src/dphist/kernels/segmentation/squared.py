@@ -10,10 +10,9 @@ given level.
 One sweep serves both searches. *Penalised*: C is the best cost so far plus the price of a bucket. *Fixed*: C
 is the best cost with one bucket less (``previous``), one row of the dynamic program.
 
-Two arithmetics. *Narrow*, when 4·n·span² ≤ 2⁵³: prefix sums are integers that doubles hold exactly, and Σ(x
-− q)² for the integer q next to the mean is computed without any rounding; only −r²/length and the sum with
-the history's cost round. *Wide*: the same integer modulo 2⁶⁴, its high part from a floating estimate. In
-both, a bucket's cost keeps its relative precision however large the counts around it are.
+Σ(x − q)² for the integer q next to the mean is an integer, known modulo 2⁶⁴ and its high part from a floating
+estimate; only −r²/length and the sum with the history's cost round. So a bucket's cost keeps its relative precision
+however large the counts around it are.
 
 On the *lattice* levels are integers and so are all costs and all comparisons: the result is the exact
 minimum over step functions with integer levels. Trusted scores use this form, because its sensitivity has a
@@ -33,9 +32,6 @@ from dphist.kernels.compile import kernel
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-# Adding and subtracting 1.5·2⁵² rounds a double to the nearest integer, and unlike a call to rint it
-# vectorises.
-_ROUND = 1.5 * 2.0**52
 _WRAP = 2.0**64
 # Keeps an owner whose parabola touches C, where rounding might say it lies above.
 _SLACK = 2.0**-50
@@ -61,19 +57,11 @@ def prefix_sums(values: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 @kernel
-def _narrow_cost(length: float, inverse: float, d: float, square: float) -> tuple[float, float, float]:
+def _cost(length: int, d: int, wrapped: int, square: float) -> tuple[float, float, float]:
     """Split a bucket's cost into Σ(x − q)² and r²/length, q the integer next to the mean and r = Σ(x − q).
 
-    d·inverse errs by less than 1/(2·length) as d < 2⁵¹, so q is a nearest integer, not merely a near one.
+    Sums of squares are known modulo 2⁶⁴ and, to about 2⁻⁵², as a double.
     """
-    q = (d * inverse + _ROUND) - _ROUND
-    r = d - q * length
-    return square - q * (d + r), q, r
-
-
-@kernel
-def _wide_cost(length: int, d: int, wrapped: int, square: float) -> tuple[float, float, float]:
-    """Do the same for sums of squares known modulo 2⁶⁴ and, to about 2⁻⁵², as a double."""
     q = np.int64(np.rint(float(d) / float(length)))
     r = d - q * length
     low = wrapped - q * (d + r)
@@ -89,7 +77,6 @@ def sweep(
     wrapped: IntArray,
     squares: FloatArray,
     inverses: FloatArray,
-    narrow: bool,
     lattice: bool,
     fixed: bool,
     price: float,
@@ -131,10 +118,7 @@ def sweep(
             tau = start[side, i]
             d = sums[t] - sums[tau]
             square = squares[t] - squares[tau]
-            if narrow:
-                whole, q, r = _narrow_cost(float(t - tau), inverses[t - tau], float(d), square)
-            else:
-                whole, q, r = _wide_cost(t - tau, d, wrapped[t] - wrapped[tau], square)
+            whole, q, r = _cost(t - tau, d, wrapped[t] - wrapped[tau], square)
             cost = entry[tau] + (whole if lattice else whole - r * r * inverses[t - tau])
             level[i], rest[i], value[i] = q, r, cost
             if cost < least or (cost == least and tau < who):
@@ -219,7 +203,6 @@ def whole_costs(
     wrapped: IntArray,
     squares: FloatArray,
     inverses: FloatArray,
-    narrow: bool,
     lattice: bool,
     right: int,
     forward: bool,
@@ -230,9 +213,6 @@ def whole_costs(
         a, b = (0, i + 1) if forward else (i, right)
         d = sums[b] - sums[a]
         square = squares[b] - squares[a]
-        if narrow:
-            whole, _, r = _narrow_cost(float(b - a), inverses[b - a], float(d), square)
-        else:
-            whole, _, r = _wide_cost(b - a, d, wrapped[b] - wrapped[a], square)
+        whole, _, r = _cost(b - a, d, wrapped[b] - wrapped[a], square)
         cost[b if forward else a] = whole if lattice else whole - r * r * inverses[b - a]
     return cost
