@@ -6,7 +6,7 @@ import pytest
 
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
-from dphist.kernels.wavelets.threshold import shrink_subbands, threshold
+from dphist.kernels.wavelets.threshold import shrink_subbands, thresholds
 from dphist.model.domain import Nominal
 
 TREES: dict[str, Any] = {
@@ -234,14 +234,14 @@ def test_threshold_is_the_root_comp_thresh_looks_for():
     for size in (2, 3, 10, 500):
         for spread in (0.0, 0.5, 3.0, 50.0):
             values = spread * rng.standard_t(2, size) + rng.laplace(size=size)
-            theta = threshold(np.abs(values), 2.0)
+            (theta,) = thresholds(np.abs(values)[None], 2.0)
             np.testing.assert_allclose(theta, sorted_threshold(values, 2.0), rtol=1e-7, atol=1e-9)
 
 
 def test_threshold_of_pure_noise_removes_everything_and_one_coefficient_stays():
-    assert threshold(np.array([0.5, 0.1, 0.2]), 2.0) == 0.5
-    assert threshold(np.array([1000.0]), 2.0) == 0.0
-    assert threshold(np.zeros(4), 2.0) == 0.0
+    assert thresholds(np.array([[0.5, 0.1, 0.2]]), 2.0) == 0.5
+    assert thresholds(np.array([[1000.0]]), 2.0) == 0.0
+    assert thresholds(np.zeros((1, 4)), 2.0) == 0.0
 
 
 def test_subbands_are_shrunk_by_themselves():

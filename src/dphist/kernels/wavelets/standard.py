@@ -1,4 +1,4 @@
-"""The standard decomposition: every axis in turn, in place, a piece that fits in the cache at a time."""
+"""The standard decomposition: every axis in turn, in place."""
 
 from __future__ import annotations
 
@@ -67,26 +67,13 @@ def sweep(
     axes: Sequence[Axis],
     step: Callable[[Axis], Callable[[NDArray[Any], int, int], None]],
 ) -> None:
-    """Apply one direction of every axis to an array of slots: first within slabs, then across them."""
-    split = slab_start(axes)
-    inner = slots(axes[split:])
-    slabs = array.reshape(-1, *inner)
+    """Apply one direction of every axis to an array of slots, columns or rows shared among threads."""
     threads = THREADS if array.size >= _WORTH_THREADS else 1
-
-    def work(begin: int, end: int) -> None:
-        for start in range(begin, end, batch(inner)):
-            part = slabs[start : min(start + batch(inner), end)]
-            for place, axis in enumerate(axes[split:]):
-                view = part.reshape(-1, axis.slots, prod(inner[place + 1 :]))
-                step(axis)(view, 0, view.shape[2])
-
-    together(work, len(slabs), threads)
-    for place, axis in enumerate(axes[:split]):
-        _across(array.reshape(-1, axis.slots, prod(array.shape[place + 1 :])), step(axis), threads)
+    for place, axis in enumerate(axes):
+        _share(array.reshape(-1, axis.slots, prod(array.shape[place + 1 :])), step(axis), threads)
 
 
-def _across(view: NDArray[Any], step: Callable[[NDArray[Any], int, int], None], threads: int) -> None:
-    """Apply one direction of an axis to a whole array, its columns, or its rows, shared among threads."""
+def _share(view: NDArray[Any], step: Callable[[NDArray[Any], int, int], None], threads: int) -> None:
     columns = view.shape[2]
     if columns >= 64 * threads:
         together(lambda first, last: step(view, first, last), columns, threads)

@@ -2,64 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
-
-Array = NDArray[Any]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-# Newton's method at least halves its distance on these curves and then doubles its digits; this many is never needed.
-_MOST_STEPS = 200
 
-
-@kernel
-def threshold(sizes: FloatArray, variance: float) -> float:
-    """Find the θ of CompThresh (mended) from the absolute normalised coefficients of one subband.
+def thresholds(sizes: FloatArray, variance: float) -> FloatArray:
+    """Find the θ of CompThresh (mended) from the absolute normalised coefficients of a subband, a row for each.
 
     ``variance`` is that of the noise in each, 2λ². The clean variance is estimated as σ² = Σc² ÷ (|S| − 1) −
-    2λ², and θ makes Σ max(|c| − θ, 0)² equal (|S| − 1)σ². That sum is convex and falls from Σc² at θ = 0 to 0
-    at the largest |c|, so Newton's method from zero approaches the one root from below; once no coefficient
-    lies between θ and it, the rest is a quadratic and its smaller root is exact. This is the paper's root
-    without sorting. If σ² ≤ 0 all is noise and everything goes; one coefficient alone has no spread and
-    stays.
+    2λ², and θ makes Σ max(|c| − θ, 0)² equal (|S| − 1)σ². That sum falls as θ rises from one coefficient to the
+    next, and between two it is a quadratic. If σ² ≤ 0 all is noise and everything goes; one coefficient alone has no
+    spread and stays.
     """
-    count = sizes.size
+    count = sizes.shape[1]
     if count < 2:
-        return 0.0
-    squares, largest = 0.0, 0.0
-    for i in range(count):
-        squares += sizes[i] * sizes[i]
-        largest = max(largest, sizes[i])
-    wanted = squares - (count - 1) * variance
-    if wanted <= 0.0:
-        return float(largest)
-    theta = 0.0
-    for _ in range(_MOST_STEPS):
-        above, alpha, beta, nearest = 0, 0.0, 0.0, largest
-        for i in range(count):
-            over = sizes[i] - theta
-            if over > 0.0:
-                above += 1
-                alpha += over * over
-                beta += over
-                nearest = min(nearest, sizes[i])
-        if alpha <= wanted or above == 0:
-            break
-        # With the same coefficients above: α − 2βδ + iδ² = wanted for what is left to go, its smaller root.
-        root = max(beta * beta - above * (alpha - wanted), 0.0)
-        exact = theta + (alpha - wanted) / (beta + np.sqrt(root))
-        if exact <= nearest:
-            return float(min(exact, largest))
-        theta += (alpha - wanted) / (2.0 * beta)
-    return float(min(theta, largest))
+        return np.zeros(len(sizes))
+    ordered = np.sort(sizes, axis=1)[:, ::-1]
+    sums, squares = np.cumsum(ordered, axis=1), np.cumsum(ordered * ordered, axis=1)
+    wanted = squares[:, -1:] - (count - 1) * variance
+    left = squares - 2.0 * ordered * sums + np.arange(1.0, count + 1) * ordered * ordered
+    above = np.maximum((left < wanted).sum(axis=1), 1)[:, None]
+    alpha, beta = (np.take_along_axis(each, above - 1, axis=1) for each in (squares, sums))
+    # α − 2βθ + iθ² = wanted, its smaller root.
+    root = np.sqrt(np.maximum(beta * beta - above * (alpha - wanted), 0.0))
+    exact = np.divide(alpha - wanted, beta + root, out=np.zeros_like(beta), where=beta > 0.0)
+    return np.asarray(np.where(wanted <= 0.0, ordered[:, :1], np.minimum(exact, ordered[:, :1]))[:, 0])
 
 
-@kernel
 def shrink_subbands(
     coefficients: FloatArray, order: IntArray, starts: IntArray, deviations: FloatArray, variance: float
 ) -> None:
@@ -68,26 +42,9 @@ def shrink_subbands(
     ``coefficients[m]`` are those of sub-matrix m; subband s of it lies at ``order[starts[s]:starts[s + 1]]``.
     Dividing by ``deviations`` gives every coefficient noise of the same ``variance``.
     """
-    widest = 0
-    for band in range(starts.size - 1):
-        widest = max(widest, starts[band + 1] - starts[band])
-    sizes = np.empty(widest)
-    for matrix in range(coefficients.shape[0]):
-        values = coefficients[matrix]
-        for band in range(starts.size - 1):
-            begin, end = starts[band], starts[band + 1]
-            for place in range(begin, end):
-                slot = order[place]
-                sizes[place - begin] = abs(values[slot]) / deviations[slot]
-            limit = threshold(sizes[: end - begin], variance)
-            if limit <= 0.0:
-                continue
-            for place in range(begin, end):
-                slot = order[place]
-                value, bar = values[slot], limit * deviations[slot]
-                if value > bar:
-                    values[slot] = value - bar
-                elif value < -bar:
-                    values[slot] = value + bar
-                else:
-                    values[slot] = 0.0
+    for begin, end in pairwise(starts.tolist()):
+        slots = order[begin:end]
+        values, deviation = coefficients[:, slots], deviations[slots]
+        sizes = np.abs(values)
+        bars = thresholds(sizes / deviation, variance)[:, None] * deviation
+        coefficients[:, slots] = np.copysign(np.maximum(sizes - bars, 0.0), values)
