@@ -134,7 +134,9 @@ def sweep(
             value_end = np.empty(size, np.int64)
 
 
-def whole_costs(values: IntArray, ranked: tuple[IntArray, IntArray], right: int, forward: bool) -> IntArray:
+def whole_costs(
+    values: IntArray, ranked: tuple[IntArray, NDArray[np.int32]], right: int, forward: bool
+) -> IntArray:
     """Give the cost of one bucket for every start (x_q … x_right) or, forward, for every end (x₁ … x_t).
 
     ``ranked`` are the distinct values in order, and the place of each value among them.
