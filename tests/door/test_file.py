@@ -260,14 +260,14 @@ def test_a_release_by_a_mechanism_that_is_not_here_is_asked_as_ever(release, tmp
 
 
 def test_a_large_file_is_written_in_blocks_that_fit_together(tmp_path, monkeypatch):
-    from dphist.release.cells import cells
+    from dphist.release.cells import DenseCells
     from dphist.release.file import writing as release_file
 
     domain = dphist.Domain([dphist.Ordinal("x", range(50)), dphist.Ordinal("y", range(40))])
     counts = np.random.default_rng(2).poisson(4, domain.shape)
     release = dphist.publish(dphist.Histogram(domain, counts), epsilon=1, mechanism="adaptivetree")
     release.save(tmp_path / "whole.parquet")
-    monkeypatch.setattr(cells, "_BLOCK", 300)
+    monkeypatch.setattr(DenseCells, "at_once", 300)
     monkeypatch.setattr(release_file, "_ROWS", 700)
     release.save(tmp_path / "blocks.parquet")
     again = dphist.load(tmp_path / "blocks.parquet")

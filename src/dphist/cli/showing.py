@@ -15,6 +15,7 @@ from dphist.model.domain.scales import Dates
 from dphist.model.exact import shown
 from dphist.model.phrases import so_many, visible
 from dphist.release import Release, SparseCells, TableCells, load
+from dphist.release.answers import spoken
 from dphist.release.cells import DenseCells
 
 _WIDTH = 50
@@ -53,7 +54,9 @@ def describe(release: Release) -> dict[str, Any]:
         )
     cells = release.cells
     facts["intervals"] = (
-        cells.method(release, 0.95) if isinstance(cells, DenseCells) else release.answer().method
+        spoken(release.model.errors.words, 0.95)[0]
+        if isinstance(cells, DenseCells)
+        else release.answer().method
     )
     if release.note:
         facts["why"] = release.note

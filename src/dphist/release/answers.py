@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.extras import need
-from dphist.inference.estimate import Interval, Words
+from dphist.inference.estimate import How, Interval, Words
 from dphist.inference.tables.frechet import BOUNDS
 from dphist.model.domain import Domain
 from dphist.release.columns import as_arrow, free, label_columns, label_rows, to_frame, written_out
@@ -155,11 +155,14 @@ class Answers:
     guess: tuple[str, str] = ("", "")
 
     def __post_init__(self) -> None:
-        if not np.size(self.value) or bool(self.measured.any()):
-            return
-        method, details = self.guess if self.guessed is not None else (NOT_MEASURED, self.details)
-        object.__setattr__(self, "method", method)
-        object.__setattr__(self, "details", details)
+        if np.size(self.value) and not bool(self.measured.any()):
+            method, details = self._guess if self.guessed is not None else (NOT_MEASURED, self.details)
+            object.__setattr__(self, "method", method)
+            object.__setattr__(self, "details", details)
+
+    @property
+    def _guess(self) -> tuple[str, str]:
+        return self.guess if any(self.guess) else (self.method, self.details)
 
     def __len__(self) -> int:
         return int(self.value.size)
@@ -172,7 +175,7 @@ class Answers:
 
     def __getitem__(self, index: int) -> Answer:
         guess = self.guessed is not None and bool(self.guessed[index])
-        method, details = self.guess if guess else (self.method, self.details)
+        method, details = self._guess if guess else (self.method, self.details)
         if math.isnan(self.low[index]):
             method = NOT_MEASURED
         return Answer(
@@ -232,40 +235,14 @@ class Projection:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Numbers with intervals, one for each group; ``labels`` names the groups, a column for each attribute.
+class Table(Answers):
+    """Numbers with intervals, one for each group; ``labels`` names the groups, a column for each attribute."""
 
-    ``guessed`` says which groups were not measured and have bounds (None if none has). ``low`` and ``high`` are not a
-    number (NaN, in a data frame too) where not even bounds are known; ``value`` is none either where there is no guess.
-    """
-
-    labels: dict[str, list[str]]
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-    confidence: float
-    method: str
-    details: str = ""
-    guessed: BoolArray | None = None
-
-    def __post_init__(self) -> None:
-        if self.value.size and bool(np.isnan(self.low).all()):
-            object.__setattr__(self, "method", NOT_MEASURED)
-
-    def __len__(self) -> int:
-        return int(self.value.size)
-
-    @property
-    def measured(self) -> BoolArray:
-        """Which groups were measured: all others are guesses, between bounds if there are any, or not known at all."""
-        known = ~np.isnan(np.asarray(self.low, dtype=np.float64))
-        return known if self.guessed is None else known & ~self.guessed
+    labels: dict[str, list[str]] = field(default_factory=dict, kw_only=True)
 
     def only(self) -> Answer:
         """The only row of a table that tells nothing apart."""
-        ends = float(self.value[0]), float(self.low[0]), float(self.high[0])
-        guess = self.guessed is not None and bool(self.guessed[0])
-        return Answer(*ends, self.confidence, self.method, self.details, guess)
+        return self[0]
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row for each group (needs pandas)."""
@@ -283,13 +260,11 @@ def answers_with(
     found: Interval,
     confidence: float,
     words: Words,
-    *,
-    guaranteed: bool,
-    simultaneous: bool,
+    how: How,
 ) -> Answers:
     """Answers with the intervals that were found for them, and the words for intervals of that kind."""
-    said, guess = (PROVEN, _PROVEN_BOUNDS) if guaranteed else (words, BOUNDS)
-    if simultaneous:
+    said, guess = (PROVEN, _PROVEN_BOUNDS) if how.get("guaranteed") else (words, BOUNDS)
+    if how.get("simultaneous"):
         said, guess = together(said), together(guess)
     method, details = spoken(said, confidence)
     of_guesses = spoken(guess, confidence)

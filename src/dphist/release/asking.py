@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
 from dphist.arguments import explained
 from dphist.errors import QueryError
-from dphist.inference.estimate import Words
+from dphist.inference.estimate import How, Words
 from dphist.inference.intervals import read_confidence
 from dphist.model.domain import Domain
 from dphist.model.domain.conditions import pieces, stretches
@@ -102,7 +102,7 @@ class Asking(Contents):
             raise QueryError("simultaneous must be True or False")
         if not isinstance(bins, str) or bins not in ("whole", "spread"):
             raise QueryError("bins must be 'whole' or 'spread'")
-        kind = {"guaranteed": interval == "guaranteed", "simultaneous": simultaneous}
+        kind: How = {"guaranteed": interval == "guaranteed", "simultaneous": simultaneous}
         if workload is not None and not isinstance(workload, Workload | str):
             raise QueryError(f"workload must be a dphist.Workload or text, not a {type(workload).__name__}")
         if where is not None and not isinstance(where, Mapping):
@@ -122,9 +122,7 @@ class Asking(Contents):
         answers = self._answers(asked, confidence, **kind)
         return answers if workload is not None else answers[0]
 
-    def _spread(
-        self, asked: str | Mapping[str, Any], confidence: float, *, guaranteed: bool, simultaneous: bool
-    ) -> Answer:
+    def _spread(self, asked: str | Mapping[str, Any], confidence: float, **how: Unpack[How]) -> Answer:
         """Answer one question that may cut bins."""
         chosen = (
             read_stretches(asked, self.domain)
@@ -133,14 +131,13 @@ class Asking(Contents):
         )
 
         def ask(workload: Workload, at_once: bool) -> Answers:
-            return self._answers(
-                workload, confidence, guaranteed=guaranteed, simultaneous=at_once or simultaneous
-            )
+            together: How = {**how, "simultaneous": True} if at_once else how
+            return self._answers(workload, confidence, **together)
 
         return spread_answer(self.domain, chosen, ask, read_confidence(confidence))
 
-    def _answers(self, workload: Workload, confidence: float, **kind: bool) -> Answers:
-        return self.cells.answers(self, workload, read_confidence(confidence), **kind)
+    def _answers(self, workload: Workload, confidence: float, **how: Unpack[How]) -> Answers:
+        return self.cells.answers(self, workload, read_confidence(confidence), **how)
 
     def project(self, *names: str | Sequence[str], confidence: float = 0.95) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left: a marginal.

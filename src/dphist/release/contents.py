@@ -26,7 +26,7 @@ from dphist.model.measure import Measure, Quantity
 from dphist.model.transcript import Transcript
 from dphist.model.workload import Workload
 from dphist.release.cells import Cells, DenseCells
-from dphist.release.cells.cells import LARGEST_ARRAY, fitting
+from dphist.release.cells.cells import LARGEST_ARRAY, Pair, fitting
 from dphist.release.columns import plain_numbers
 from dphist.release.guarantee import Guarantee, Receipt
 from dphist.release.held import Story, read
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
-Pair = tuple[FloatArray, FloatArray]
 Made = TypeVar("Made")
 
 

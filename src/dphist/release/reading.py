@@ -170,7 +170,9 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     numbers.setflags(write=False)
     parts = zip(np.split(numbers, ends[:-1]), shapes, strict=True)
     found = [part.reshape(shape) for part, shape in parts]
-    given = description["workload"]
+    given, polish = description["workload"], tuple(str(step) for step in description["polish"])
+    if polish and form == TableCells.form:
+        raise ReleaseError("only cells that are all there are polished")
     release = _release(
         description,
         domain,
@@ -180,7 +182,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         guarantee,
         [read_entry(each, guarantee.budget.currency, columns) for each in description["transcript"]],
         columns=columns,
-        polish=tuple(str(step) for step in description["polish"]),
+        polish=polish,
         workload=None if given is None else Workload.from_json(domain, given),
         **said,
     )

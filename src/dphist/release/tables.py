@@ -110,12 +110,10 @@ def table_columns(release: Contents, cells: TableCells, confidence: float) -> di
     """Ask for tables, one below the other: which one a row is of, labels, numbers, and whether they were measured."""
     import pyarrow as pa
 
-    shape = release.domain.shape
     size, parts = int(cells.starts[-1]), []
     for begin in range(0, size, _BLOCK):
-        places = cells.places(np.arange(begin, min(begin + _BLOCK, size))).T.astype(np.int64)
-        boxes = np.maximum(places, 0), np.where(places < 0, shape, places + 1)
-        parts.append(release.cells.answers(release, Workload(release.domain, *boxes), confidence))
+        asked = cells.as_questions(release.domain, begin, min(begin + _BLOCK, size))
+        parts.append(release.cells.answers(release, asked, confidence))
     value, low, high, measured = (
         np.concatenate([getattr(part, side) for part in parts])
         for side in ("value", "low", "high", "measured")

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError, VerificationError
-from dphist.inference.estimate import around, cell_widths
+from dphist.inference.estimate import How, around, cell_widths
 from dphist.inference.topdown import integers_topdown, nonnegative_topdown
 from dphist.model.domain import Domain
 from dphist.model.transcript import OTHERWISE
 from dphist.model.workload import Workload
-from dphist.release.answers import Answers, Projection, answers_with, spoken
+from dphist.release.answers import Answers, Projection, answers_with
 from dphist.release.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Pair = tuple[FloatArray, FloatArray]
 Made = TypeVar("Made")
 
 LARGEST_ARRAY = 1 << 27
 """Cells that an array is made for when somebody asks for one."""
 
-# Single cells that are asked about at a time: a hundred million need memory for a quarter of a million questions.
-_BLOCK = 1 << 18
 # How far a replay on another kind of processor may be off: parts of a count, and of the largest one.
 _DIGITS, _OF_LARGEST = 1e-9, 1e-12
 
@@ -67,8 +66,73 @@ class Holder(Protocol):
     def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made: ...
 
 
+class Estimated:
+    """What cells share that stand on an estimate: its errors say how far any sum of cells is off."""
+
+    at_once: ClassVar[int] = 1 << 18
+    """Single cells that are asked about at a time: a hundred million need memory for a quarter of a million."""
+
+    @property
+    def numbers(self) -> FloatArray:
+        """The published numbers, row after row."""
+        raise NotImplementedError
+
+    def places(self, rows: IntArray) -> Sequence[NDArray[np.signedinteger[Any]]]:
+        """Where some rows lie on every axis: below zero where they add up over it."""
+        raise NotImplementedError
+
+    def sums(self, release: Holder, workload: Workload) -> FloatArray:
+        """The published answers."""
+        raise NotImplementedError
+
+    def answers(self, release: Holder, workload: Workload, confidence: float, **how: Unpack[How]) -> Answers:
+        """Sum the cells, or answer better where the estimate can, and ask its errors for intervals."""
+        value, errors = self.sums(release, workload), release._estimate.errors
+        if release.polish:
+            how["estimated"] = release._unpolished.sums(release, workload)
+        else:
+            value = errors.answer(workload, value)
+        found = errors.interval(workload, value, confidence, **how)
+        return answers_with(value, found, confidence, errors.words, how)
+
+    def as_questions(self, domain: Domain, begin: int, end: int) -> Workload:
+        """Some rows, each as the question that it answers."""
+        places = np.stack(list(self.places(np.arange(begin, end))), axis=1).astype(np.int64)
+        return Workload(domain, np.maximum(places, 0), np.where(places < 0, domain.shape, places + 1))
+
+    def bounds(self, release: Holder, begin: int, end: int, confidence: float) -> Pair:
+        """Ask the estimate's errors about single rows."""
+        numbers, how = self.numbers, How()
+        low, high = [np.zeros(0)], [np.zeros(0)]
+        for start in range(begin, end, self.at_once):
+            stop = min(start + self.at_once, end)
+            if release.polish:
+                how["estimated"] = release._unpolished.numbers[start:stop]
+            asked = self.as_questions(release.domain, start, stop)
+            found = release._estimate.errors.interval(asked, numbers[start:stop], confidence, **how)
+            low.append(found.low)
+            high.append(found.high)
+        return np.concatenate(low), np.concatenate(high)
+
+    def project(self, release: Holder, names: Sequence[str], confidence: float) -> Projection:
+        """Answer the questions that the marginal is made of."""
+        domain, asked = release.domain.project(names), Workload.marginals(release.domain, [list(names)])
+        parts = [
+            self.answers(release, each, confidence)
+            for each in (asked.chunks(self.at_once) if len(asked) > self.at_once else [asked])
+        ]
+        value, low, high = (
+            np.concatenate([getattr(part, side) for part in parts]).reshape(domain.shape)
+            for side in ("value", "low", "high")
+        )
+        first, guessed = parts[0], None
+        if first.guessed is not None:
+            guessed = np.concatenate([np.asarray(part.guessed) for part in parts]).reshape(domain.shape)
+        return Projection(domain, value, low, high, confidence, first.method, first.details, guessed)
+
+
 @dataclass(frozen=True, eq=False)
-class DenseCells:
+class DenseCells(Estimated):
     """A number for every cell, as an array of the domain's shape.
 
     Args:
@@ -95,71 +159,20 @@ class DenseCells:
         """The array itself."""
         return self.counts
 
-    def bounds(
-        self, release: Holder, begin: int, end: int, confidence: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Ask the estimate's errors about single cells, some at a time where each of them is a question."""
-        widths, numbers = (
-            cell_widths(release._estimate.errors, begin, end, confidence),
-            self.numbers[begin:end],
-        )
-        if widths is not None and not release.polish:
-            # As `around`, which need not hold what it stands on.
-            middle = np.maximum(numbers, 0.0)
-            return np.maximum(middle - widths, 0.0), middle + widths
-        if widths is not None:
-            found = around(release._unpolished.numbers[begin:end], widths, numbers)
-            return found.low, found.high
-        parts = [
-            self._asked(release, start, min(start + _BLOCK, end), confidence)
-            for start in range(begin, end, _BLOCK)
-        ]
-        low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
-        return low, high
-
-    def _asked(
-        self, release: Holder, begin: int, end: int, confidence: float
-    ) -> tuple[FloatArray, FloatArray]:
-        errors = release._estimate.errors
-        low = np.stack(np.unravel_index(np.arange(begin, end), release.domain.shape), axis=1)
-        found = errors.interval(
-            Workload(release.domain, low, low + 1),
-            self.numbers[begin:end],
-            confidence,
-            estimated=release._unpolished.numbers[begin:end] if release.polish else None,
-        )
+    def bounds(self, release: Holder, begin: int, end: int, confidence: float) -> Pair:
+        """As of any questions, but that all cells are equally wide where their errors simply say how wide."""
+        widths = cell_widths(release._estimate.errors, begin, end, confidence)
+        if widths is None:
+            return super().bounds(release, begin, end, confidence)
+        stand = release._unpolished if release.polish else self
+        found = around(stand.numbers[begin:end], widths, self.numbers[begin:end])
         return found.low, found.high
 
     def places(self, rows: IntArray) -> tuple[IntArray, ...]:
         """Where some rows, each a cell, lie on every axis."""
         return np.unravel_index(rows, self.counts.shape)
 
-    def answers(
-        self,
-        release: Holder,
-        workload: Workload,
-        confidence: float,
-        *,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
-    ) -> Answers:
-        """Sum the counts, or answer better where the estimate can, and ask its errors for intervals."""
-        value, errors = self.sums(workload), release._estimate.errors
-        if not release.polish:
-            value = errors.answer(workload, value)
-        found = errors.interval(
-            workload,
-            value,
-            confidence,
-            estimated=release._unpolished.sums(workload) if release.polish else None,
-            guaranteed=guaranteed,
-            simultaneous=simultaneous,
-        )
-        return answers_with(
-            value, found, confidence, errors.words, guaranteed=guaranteed, simultaneous=simultaneous
-        )
-
-    def sums(self, workload: Workload) -> FloatArray:
+    def sums(self, release: Holder, workload: Workload) -> FloatArray:
         """Answer from running sums that are kept: a release is asked again and again, and never changes."""
         if workload.kind in ("cells", "prefixes"):
             return np.asarray(workload.answer(self.counts), dtype=np.float64)
@@ -170,14 +183,6 @@ class DenseCells:
         from dphist.kernels.summed_area import running_sums
 
         return running_sums(self.counts)
-
-    def project(self, release: Holder, names: Sequence[str], confidence: float) -> Projection:
-        """Answer the questions that the marginal is made of."""
-        domain = release.domain.project(names)
-        answers = self.answers(release, Workload.marginals(release.domain, [list(names)]), confidence)
-        value, low, high = (each.reshape(domain.shape) for each in (answers.value, answers.low, answers.high))
-        guessed = None if answers.guessed is None else answers.guessed.reshape(domain.shape)
-        return Projection(domain, value, low, high, confidence, answers.method, answers.details, guessed)
 
     def polish(self, step: str, release: Holder) -> DenseCells:
         """Raise negative counts, round to whole numbers, or move to a public total, all from the top down."""
@@ -197,10 +202,6 @@ class DenseCells:
         # What it knew of them before may have been taken from the file.
         release.__dict__["_estimate"] = estimate
         return DenseCells(estimate.counts)
-
-    def method(self, release: Holder, confidence: float) -> str:
-        """How intervals are obtained, in a plain sentence: known without asking anything."""
-        return spoken(release._estimate.errors.words, confidence)[0]
 
     def same(self, other: object, *, exact: bool = False) -> bool:
         """Whether every count is the same."""

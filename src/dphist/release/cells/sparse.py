@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError, ReleaseError, TooLargeError, VerificationError
-from dphist.inference.estimate import each_of
+from dphist.inference.estimate import How, shared_confidence
 from dphist.inference.intervals import Spread, half_widths
 from dphist.kernels.special import log_factorial
 from dphist.model.domain import Domain
@@ -122,15 +122,7 @@ class SparseCells:
         """Where the cells of some rows lie on every axis."""
         return np.unravel_index(self.flat[rows], self.domain.shape)
 
-    def answers(
-        self,
-        release: Holder,
-        workload: Workload,
-        confidence: float,
-        *,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
-    ) -> Answers:
+    def answers(self, release: Holder, workload: Workload, confidence: float, **how: Unpack[How]) -> Answers:
         """Add up the published cells, with an interval that holds for a question chosen before the release was seen.
 
         Let y be all noisy counts of the range, published or not, and n and k how many cells it has and how many are
@@ -138,18 +130,10 @@ class SparseCells:
         upper end, which is wide where many cells are unpublished, as it must be. The lower end takes into account
         that cells may be published *because* their noise is large: it allows for the k largest of n draws.
         """
-        sums, published = self._boxes(workload.low, workload.high)
-        sizes = np.prod((workload.high - workload.low).astype(np.float64), axis=1)
-        if workload.query is not None:
-            gathered = []
-            for each in (sums, published.astype(np.float64), sizes):
-                total = np.zeros(len(workload))
-                np.add.at(total, workload.query, each)
-                gathered.append(total)
-            sums, published, sizes = gathered[0], gathered[1].astype(np.int64), gathered[2]
+        sums, published, sizes = self._of_questions(workload)
         whole = Spread.of_terms(sizes.astype(np.int64), NoiseLaw("laplace", self.scale))
         # These bounds are a theorem already, so "guaranteed" changes nothing.
-        share = each_of(confidence, len(workload)) if simultaneous else confidence
+        share = shared_confidence(confidence, len(workload), how)
         low, high = self._interval(sums, published, sizes, half_widths(whole, share), share)
         return Answers(
             sums, low, np.maximum(high, low), confidence, spoken(PROVEN, confidence)[0], self._method
@@ -168,6 +152,21 @@ class SparseCells:
             f"noise of every cell of the range, published or not; an unpublished cell was below {self.threshold}; "
             "holds for questions chosen beforehand"
         )
+
+    def sums(self, release: Holder, workload: Workload) -> FloatArray:
+        """The published answers: cells that are not published count as zero."""
+        return self._of_questions(workload)[0]
+
+    def _of_questions(self, workload: Workload) -> tuple[FloatArray, IntArray, FloatArray]:
+        """The sum of each question's published cells, how many these are, and how many cells it has."""
+        sums, published = self._boxes(workload.low, workload.high)
+        each = sums, published, np.prod((workload.high - workload.low).astype(np.float64), axis=1)
+        if workload.query is None:
+            return each
+        sums, counts, sizes = (
+            np.bincount(workload.query, one, len(workload)).astype(np.float64) for one in each
+        )
+        return sums, counts.astype(np.int64), sizes
 
     def _boxes(self, low: IntArray, high: IntArray) -> tuple[FloatArray, IntArray]:
         """The sum and the number of published cells in every box."""

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import QueryError, TooLargeError, VerificationError
+from dphist.errors import QueryError, TooLargeError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.published import TableEstimate, sums_of_tables
 from dphist.inference.tables.residuals import Axes
 from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
-from dphist.release.answers import Answers, Projection, answers_with
-from dphist.release.cells.cells import LARGEST_ARRAY, DenseCells, Holder, alike, fitting
+from dphist.release.answers import Projection
+from dphist.release.cells.cells import LARGEST_ARRAY, DenseCells, Estimated, Holder, alike, fitting
 from dphist.release.columns import (
     Column,
     free,
@@ -37,13 +37,11 @@ IntArray = NDArray[np.int64]
 
 # Cells that a table is made for when somebody asks for one.
 _LARGEST_TABLE = 1 << 24
-# Questions answered at a time.
-_BLOCK = 1 << 14
 TOTAL = "total"
 
 
 @dataclass(frozen=True, eq=False)
-class TableCells:
+class TableCells(Estimated):
     """The cells of every published table: of the announced ones, and of all smaller ones inside them.
 
     The tables have no negative cells and agree with each other. A question that bounds the attributes of one of them is
@@ -69,6 +67,8 @@ class TableCells:
     domain: Domain
     tables: Mapping[Axes, FloatArray]
     form: ClassVar[str] = "tables"
+    # A question has two bounds on every one of perhaps a hundred attributes.
+    at_once: ClassVar[int] = 1 << 14
 
     @cached_property
     def order(self) -> tuple[Axes, ...]:
@@ -87,10 +87,11 @@ class TableCells:
 
     def dense(self, release: Holder) -> FloatArray:
         """What the model guesses of every cell of the product, where it can be written out; measured they were not."""
-        domain, estimate = self.domain, self._estimate(release)
+        domain, estimate = self.domain, release._estimate
         if estimate.model is not None and domain.size <= LARGEST_ARRAY:
             with fitting():
-                return estimate.counts
+                counts: FloatArray = estimate.counts
+                return counts
         raise TooLargeError(
             f"counts: this release holds {so_many(len(self.tables), 'table')} of few attributes out of a domain of "
             f"{domain.size:,} cells, which nobody counted: ask answer(), project() on the attributes of one table, or "
@@ -105,7 +106,7 @@ class TableCells:
         """The name of the column that says which table a row belongs to."""
         return free("table", {column.name for column in label_columns(self.domain)})
 
-    def places(self, rows: IntArray) -> NDArray[np.int32]:
+    def places(self, rows: IntArray) -> list[NDArray[np.signedinteger[Any]]]:
         """Where some rows, in order, lie on every axis: −1 where their table does not keep it."""
         which = self.tables_of(rows)
         places = np.full((len(self.domain.shape), rows.size), -1, dtype=np.int32)
@@ -114,7 +115,7 @@ class TableCells:
             shape = [self.domain.shape[axis] for axis in axes]
             if axes:
                 places[list(axes), inside] = np.unravel_index(rows[inside] - self.starts[number], shape)
-        return places
+        return list(places)
 
     def tables_of(self, rows: IntArray) -> IntArray:
         """The numbers of the tables that some rows are of."""
@@ -127,26 +128,9 @@ class TableCells:
             return text_array([self.name(self.order[number]) for number in tables])
 
         table = Column(self.table_column(), 0, "", len(self.order), names)
-        return {table.name: table.rows(self.tables_of(rows))} | label_rows(labels, list(self.places(rows)))
+        return {table.name: table.rows(self.tables_of(rows))} | label_rows(labels, self.places(rows))
 
     # ---- asking -----------------------------------------------------------------------------------------
-
-    def answers(
-        self,
-        release: Holder,
-        workload: Workload,
-        confidence: float,
-        *,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
-    ) -> Answers:
-        """Sum cells of the table that a question is about, and ask the estimate's errors for intervals."""
-        errors = self._estimate(release).errors
-        value = errors.answer(workload, self.sums(release, workload))
-        found = errors.interval(workload, value, confidence, guaranteed=guaranteed, simultaneous=simultaneous)
-        return answers_with(
-            value, found, confidence, errors.words, guaranteed=guaranteed, simultaneous=simultaneous
-        )
 
     def sums(self, release: Holder, workload: Workload) -> FloatArray:
         """Answer every question from its table, or by the model's guess, or not at all."""
@@ -160,14 +144,8 @@ class TableCells:
         np.add.at(whole, workload.query, boxes)
         return whole
 
-    def _estimate(self, release: Holder) -> TableEstimate:
-        estimate: object = release._estimate
-        if not isinstance(estimate, TableEstimate):
-            raise VerificationError("the mechanism of this release does not publish tables")
-        return estimate
-
     def _guesses(self, release: Holder, low: IntArray, high: IntArray) -> FloatArray:
-        estimate = self._estimate(release)
+        estimate = release._estimate
         if estimate.model is None:
             return np.full(len(low), np.nan)
         with fitting():
@@ -180,44 +158,16 @@ class TableCells:
             raise TooLargeError(f"that table has {domain.size:,} cells; name fewer attributes")
         axes = tuple(release.domain.axis(name) for name in names)
         kept = tuple(sorted(axis for axis in axes if self.domain.shape[axis] > 1))
-        if kept not in self.tables and self._estimate(release).model is None:
+        if kept not in self.tables and release._estimate.model is None:
             raise QueryError(
                 f"not measured: no published table has {', '.join(names)} together; publish with "
                 f"workload='marginals:{','.join(names)}', or with the mechanism mixture for a model's guess"
             )
-        # In blocks: a question has two bounds on every one of perhaps a hundred attributes.
-        asked = Workload.marginals(release.domain, [list(names)])
-        parts = [
-            self.answers(release, asked[begin : begin + _BLOCK], confidence)
-            for begin in range(0, len(asked), _BLOCK)
-        ]
-        answers = parts[0]
-        value, low, high = (
-            np.concatenate([getattr(part, side) for part in parts]).reshape(domain.shape)
-            for side in ("value", "low", "high")
-        )
-        guessed = None if answers.guessed is None else np.ones(domain.shape, dtype=bool)
-        return Projection(domain, value, low, high, confidence, answers.method, answers.details, guessed)
-
-    def bounds(
-        self, release: Holder, begin: int, end: int, confidence: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper ends for some rows."""
-        numbers, shape = self.numbers, np.array(self.domain.shape, dtype=np.int64)
-        parts = []
-        # In blocks: a row has two bounds on every one of perhaps a hundred attributes.
-        for start in range(begin, end, _BLOCK):
-            stop = min(start + _BLOCK, end)
-            places = self.places(np.arange(start, stop)).T.astype(np.int64)
-            rows = Workload(self.domain, np.maximum(places, 0), np.where(places < 0, shape, places + 1))
-            found = self._estimate(release).errors.interval(rows, numbers[start:stop], confidence)
-            parts.append((found.low, found.high))
-        low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
-        return low, high
+        return super().project(release, names, confidence)
 
     def codes(self, release: Holder, count: int | None = None, seed: int = 0) -> tuple[IntArray, ...]:
         """Draw synthetic records from the model of the tables by a public seed: places on every attribute."""
-        estimate = self._estimate(release)
+        estimate = release._estimate
         draw = getattr(estimate.model, "sample", None)
         if draw is None:
             raise QueryError(
@@ -241,7 +191,7 @@ class TableCells:
         """Tables are nowhere negative as they are; each rounded they would disagree, so the product is rounded."""
         if step == "nonnegative":
             return self
-        if self._estimate(release).model is None or self.domain.size > LARGEST_ARRAY:
+        if release._estimate.model is None or self.domain.size > LARGEST_ARRAY:
             raise QueryError(
                 f"{step}: tables that agree with each other cannot be rounded or moved one by one; round what you show"
             )

@@ -340,10 +340,7 @@ class Cube:
         labels, low, high, owner = group_boxes(self.release.domain, self.where, self.groups)
         plain = bool((owner == np.arange(owner.size)).all())
         found = ask(Workload(self.release.domain, low, high, None if plain else owner))
-        return Table(
-            *(labels, found.value, found.low, found.high, found.confidence),
-            *(found.method, found.details, found.guessed),
-        )
+        return Table(**vars(found), labels=labels)
 
     def _depth(self, name: str) -> int:
         attribute = self.release.domain.attribute(name)
@@ -398,7 +395,7 @@ class Cube:
         guessed = _guessed([line.guessed for line in lines], [len(part) for part in parts])
         # What is said of intervals is that of the measured ones, if there are any.
         first = next((part for part in parts if part.guessed is None), parts[0])
-        return Table(told, value, down, up, first.confidence, first.method, first.details, guessed)
+        return Table(value, down, up, first.confidence, first.method, first.details, guessed, labels=told)
 
     def _each(
         self, name: str, confidence: float, ask: Callable[[Sequence[Line]], Sequence[Interval]]
@@ -410,10 +407,8 @@ class Cube:
         numbers = np.array(ask(lines))
         first = next((line for line in lines if line.measured), lines[0])
         guessed = _guessed([line.guessed for line in lines], [1] * len(lines))
-        return Table(
-            *(labels, numbers[:, 0], numbers[:, 1], numbers[:, 2]),
-            *(confidence, *first.said(confidence), guessed),
-        )
+        value, low, high = numbers.T
+        return Table(value, low, high, confidence, *first.said(confidence), guessed, labels=labels)
 
 
 def _guessed(lines: Sequence[bool], rows: Sequence[int]) -> BoolArray | None:

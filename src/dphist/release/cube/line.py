@@ -26,7 +26,6 @@ from dphist.model.domain import Ordinal
 from dphist.model.domain.scales import Bins, Integers
 from dphist.model.workload import Workload
 from dphist.release.answers import spoken
-from dphist.release.cells import TableCells
 from dphist.release.contents import Contents
 
 FloatArray = NDArray[np.float64]
@@ -117,12 +116,8 @@ class NoisyLine:
         """Released answers, what intervals stand on, how far that leans, and variances, for ranges of this line."""
         estimate, cells = self.release._estimate, self.release.cells
         workload = self._ranges(first, last)
-        if isinstance(cells, TableCells):
-            # There are no counts of the whole product: the table of the attributes that are bounded answers.
-            value = estimated = cells.sums(self.release, workload)
-        else:
-            value = np.asarray(workload.answer(self.release.counts), dtype=np.float64)
-            estimated = np.asarray(workload.answer(estimate.counts), dtype=np.float64)
+        value = cells.sums(self.release, workload)
+        estimated = self.release._unpolished.sums(self.release, workload) if self.release.polish else value
         stand, lean = estimate.errors.stand(workload, estimated)
         return value, stand, lean, estimate.errors.variance(workload)
 

@@ -19,7 +19,7 @@ from dphist.inference.intervals import read_confidence
 from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
 from dphist.model.workload import Workload
 from dphist.release.answers import Answer, Answers, spoken
-from dphist.release.cells import DenseCells, TableCells
+from dphist.release.cells import SparseCells
 from dphist.release.contents import Contents, MeasuredSums
 from dphist.release.language import Request, read_question
 from dphist.release.sums import measured, possible_sums
@@ -62,14 +62,10 @@ class _Part:
 
 def _answered(release: Contents, workload: Workload) -> _Part:
     errors, cells = release._estimate.errors, release.cells
-    if isinstance(cells, DenseCells):
-        estimated = release._unpolished.sums(workload)
-        value = cells.sums(workload) if release.polish else errors.answer(workload, estimated)
-    elif isinstance(cells, TableCells):
-        estimated = cells.sums(release, workload)
-        value = errors.answer(workload, estimated)
-    else:
+    if isinstance(cells, SparseCells):
         raise QueryError("measures are asked of releases of every cell")
+    estimated = (release._unpolished if release.polish else cells).sums(release, workload)
+    value = cells.sums(release, workload) if release.polish else errors.answer(workload, estimated)
     return _Part(value, stand_on(errors, workload, estimated), errors)
 
 

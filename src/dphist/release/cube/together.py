@@ -106,4 +106,4 @@ def _table(
     confidence: float,
 ) -> Table:
     guessed = np.ones(value.size, dtype=bool) if line.guessed else None
-    return Table(labels, value, *ends, confidence, *line.said(confidence), guessed)
+    return Table(value, *ends, confidence, *line.said(confidence), guessed, labels=labels)

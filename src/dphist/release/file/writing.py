@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from dphist.model.domain import Domain
 from dphist.release.atomic import atomic, check_release_name
 from dphist.release.cells import Cells, SparseCells, TableCells
+from dphist.release.cells.cells import Pair
 from dphist.release.columns import Column, as_arrow, label_columns, label_rows, number_names
-from dphist.release.contents import Contents, Pair
+from dphist.release.contents import Contents
 from dphist.release.file.description import (
     FORMAT,
     KEY,
