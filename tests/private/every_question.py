@@ -96,11 +96,7 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
     # Fused questions whose law is that of another: see `test_laws`.
     WaveletCells: [(WaveletCells(), LINE), (WaveletCells(), TREE), (WaveletCells((0,)), MIXED)],
     Above: [(Above(1), LINE)],
-    Heights: [
-        (Heights(height, falling), layout)
-        for falling in (False, True)
-        for height, layout in ((1, LINE), (2, PAIRS), (3, TABLE))
-    ],
+    Heights: [(Heights(height), layout) for height, layout in ((1, LINE), (2, PAIRS), (3, TABLE))],
 }
 
 INDEX = np.indices((2, 2)).reshape(2, -1)

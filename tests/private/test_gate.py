@@ -46,7 +46,6 @@ def test_a_right_is_used_up_by_every_verb():
         "select": lambda d: d.select([True]),
         "arrange": lambda d: d.arrange(np.arange(6)),
         "coarsen": lambda d: d.coarsen(np.zeros(6)),
-        "sorted": lambda d: d.sorted(),
         "measure": lambda d: d.measure(Identity()),
         "choose": lambda d: d.choose(Largest()),
     }
@@ -100,7 +99,6 @@ def test_views_show_the_cells_they_say():
         100,
         6,
     ]
-    assert exact_looking(COUNTS).sorted().measure(Identity()).values.tolist() == sorted(COUNTS.tolist())
     assert exact_looking(COUNTS).measure(Totals()).values.tolist() == [118]
     parts = exact_looking(COUNTS.reshape(2, 3)).partition([0, 1, 0, 1, 2, 2])
     assert (parts.shape, parts.parts) == ((2, 3), 3)

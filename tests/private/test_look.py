@@ -64,7 +64,6 @@ def test_a_finer_answer_is_never_to_be_had_beside_the_rest():
         "partition": lambda right: right.partition(PARTS, 3),
         "arrange": lambda right: right.arrange(np.arange(6)),
         "coarsen": lambda right: right.coarsen(PARTS, 3),
-        "sorted": lambda right: right.sorted(),
         "look": lambda right: right.look("1/2")[1],
     }
     for name, verb in verbs.items():

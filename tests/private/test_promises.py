@@ -146,9 +146,7 @@ def test_a_subclass_of_a_proven_question_is_not_proven() -> None:
         open_counts(SECRET, 1).measure(Identity)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "view", ["split", "partition", "select", "arrange", "coarsen", "sorted", "separate", "of"]
-)
+@pytest.mark.parametrize("view", ["split", "partition", "select", "arrange", "coarsen", "separate", "of"])
 def test_no_view_loses_the_demand_for_a_proof(view: str) -> None:
     for unproven in (False, True):
         right = open_counts(np.arange(6).reshape(2, 3), 1, unproven=unproven)
@@ -158,7 +156,6 @@ def test_no_view_loses_the_demand_for_a_proof(view: str) -> None:
             "select": lambda d: d.select([True])[0],
             "arrange": lambda d: d.arrange(np.arange(6)),
             "coarsen": lambda d: d.coarsen(np.zeros(6)),
-            "sorted": lambda d: d.sorted(),
             "separate": lambda d: d.separate(["x0"])[1],
             "of": lambda d: d.of(d.domain),
         }

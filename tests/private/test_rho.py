@@ -160,11 +160,10 @@ def test_nobody_moves_answers_further_than_the_factor_and_parts_add_up(unit: Uni
     assert worst["nonnegative"] == pytest.approx(1)
 
 
-def test_merged_and_sorted_cells_know_less() -> None:
+def test_merged_cells_know_less() -> None:
     change = Change.of(Unit(cells=3, per_cell=2, replace=True))
     assert (change.steps, change.disjoint, change.nonnegative) == (12, 24, 72)
     assert (change.merged().disjoint, change.merged().nonnegative) == (72, 72)
-    assert {change.shuffled().squared(moves) for moves in ("disjoint", "nonnegative", "any")} == {144}
 
 
 WAYS: dict[str, tuple[Any, Fraction]] = {

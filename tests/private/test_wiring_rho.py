@@ -60,8 +60,6 @@ def factor(way: str, unit: Unit, moves: str) -> Fraction:
     steps = (sides * unit.rows) ** 2
     cells, each = (unit.cells, unit.per_cell or 1) if unit.cells else (1, unit.rows)
     squared = {"disjoint": sides * cells * each**2, "nonnegative": sides * unit.rows**2, "any": steps}
-    if way.startswith("sorted"):
-        squared = dict.fromkeys(squared, steps)
     if way == "coarser":
         squared["disjoint"] = squared["nonnegative"]
     share: Fraction = WAYS[way][1]
@@ -222,7 +220,6 @@ def test_drawn_noise_of_cells_totals_and_matrices() -> None:
     assert_drawn(half(TALL, 1).measure(Identity()).values - TALL, 144)
     assert_drawn(half(TALL, 2).partition(labels).measure(Totals()).values - sums, 144)
     assert_drawn(half(TALL, 3).partition(labels).measure(Middles()).values - sums, 144)
-    assert_drawn(half(TALL, 4).sorted().measure(Identity()).values - np.sort(TALL), 144)
     assert_drawn(half(TALL, 5).coarsen(labels).measure(Identity()).values - sums, 144)
     thrice = Linear(np.arange(N + 1), np.arange(N), np.full(N, 3))
     assert_drawn(half(TALL, 6).measure(thrice).values - 3 * TALL, 9 * 144)

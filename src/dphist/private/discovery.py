@@ -58,18 +58,7 @@ _LISTED = 200
 
 
 def threshold(kind: Kind, size: Fraction, unit: Unit, delta: Fraction, cells: int = 1) -> int:
-    """The least noisy count at which a key may be published.
-
-    Args:
-        kind: Laplace or Gaussian noise.
-        size: Its scale, or its variance.
-        unit: Who is protected.
-        delta: The probability with which a key of theirs alone may appear.
-        cells: How many cells a key has.
-
-    Returns:
-        The threshold t of the theorem.
-    """
+    """The threshold t of the theorem: from which noisy count on a key of these ``cells`` may be published."""
     rows = unit.rows
     if unit.cells is not None:
         return (unit.per_cell or 1) + least_reach(kind, size, delta / (unit.cells * cells))
@@ -93,20 +82,10 @@ def price_of(budget: Budget, unit: Unit) -> Price:
 def terms(
     epsilon: Number | None, delta: Fraction, unit: Unit, cells: int = 1, kind: Kind | None = None
 ) -> tuple[Budget, Fraction]:
-    """How an (ε, δ) is best divided between the noise and the threshold.
+    """How an (ε, δ) is best divided: what the noise costs, and the δ of the threshold; by what makes that lowest.
 
     Laplace noise takes all of δ for the threshold; Gaussian noise needs half of it to be worth its ε. All of it is
     arithmetic on public numbers.
-
-    Args:
-        epsilon: What the release may cost,
-        delta: and with which probability a key of one person alone may appear.
-        unit: Who is protected.
-        cells: How many cells a key has.
-        kind: The noise; the one with the lower threshold by default.
-
-    Returns:
-        What the noise costs, and the δ of the threshold.
 
     Example:
         >>> budget, delta = terms(1, Fraction(1, 10**9), Unit())
@@ -137,20 +116,11 @@ def discover(
     sort: Callable[[IntArray], IntArray],
     arrange: Callable[[IntArray], IntArray] = lambda rows: rows,
 ) -> tuple[IntArray, Transcript]:
-    """Find the keys that may be published.
+    """Find the keys that may be published: which rows of ``counts``, and the transcript of their noisy cells.
 
-    Args:
-        counts: A row for every key that some record holds, in any order, with a column a known cell.
-        budget: What their noise costs.
-        unit: Who is protected.
-        delta: The probability of the theorem.
-        noise: Where noise comes from.
-        pay: What pays, before the first draw.
-        sort: Puts the numbers of rows into the order of their keys' texts, so that no other order leaves.
-        arrange: Brings the published rows into the shape of the release's cells.
-
-    Returns:
-        Which rows of ``counts`` are published, and the transcript whose one answer holds their noisy cells.
+    ``counts`` has a row for every key that some record holds, in any order, with a column a known cell. ``sort`` puts
+    the numbers of rows into the order of their keys' texts, so that no other order leaves; ``arrange`` brings the
+    published rows into the shape of the release's cells. ``pay`` is called before the first draw.
     """
     if not 0 < delta < 1:
         raise NotPrivate("keys cannot be discovered without a delta above zero and below one")

@@ -92,12 +92,7 @@ class Facts:
         return 1 / self._budget.pure
 
     def law(self, share: Fraction | int = 1, moves: Moves = "nonnegative") -> NoiseLaw:
-        """The noise that a query of sensitivity one would get for a share of this right.
-
-        Args:
-            share: Of the right's budget.
-            moves: How the cells of one person meet in the query's answers.
-        """
+        """The noise of a query of sensitivity one for a share; ``moves`` says how cells of one person meet."""
         return self._budget.share(Fraction(share)).law(moves)
 
 

@@ -17,7 +17,7 @@ loss. Neighbouring data differ by one step in one cell, so
 * `partition` and `select` regroup cells into disjoint parts: one step touches one part, so every part may spend
   the whole budget (parallel composition). All cells of a right hold the same remaining budget, so any public
   regrouping of them is allowed at any time;
-* `arrange`, `coarsen` and `sorted` are maps under which one step stays one step; `of` changes public words alone;
+* `arrange` and `coarsen` are maps under which one step stays one step; `of` changes public words alone;
 * `measure`, `choose` and `segment` lose at most the budget by the promises of `dphist.private.questions`. Only
   questions with a proof are asked, and of each the gate asks a copy of its own, so that the promise is computed from
   the very numbers that are used;
@@ -198,15 +198,6 @@ class PrivateCounts(Gradual):
         return self._view(
             lambda counts: part_sums(counts, groups, count), (count,), None, 1, None, None, merged
         )
-
-    def sorted(self) -> PrivateCounts:
-        """Sort the counts and forget which cell each belonged to.
-
-        Raising one count of a multiset of integers raises one entry of its sorted vector (the last copy of that
-        value) by one, so one step stays one step. The permutation is never released.
-        """
-        shuffled = replace(self._budget, change=self._budget.change.shuffled())
-        return self._view(np.sort, (self.size,), None, 1, None, None, shuffled)
 
     # ---- verbs that ask ---------------------------------------------------------------------------------
 

@@ -75,14 +75,8 @@ class Gradual(Facts):
     def look(self, share: Number) -> tuple[Noisy, Self]:
         """Ask for every part's total with a share of the budget, and keep the right to ask `again` with all of it.
 
-        Under ρ precision adds up anyway: there it is a `split` and a `measure`, and nothing is kept.
-
-        Args:
-            share: Of the budget, above 0 and below 1.
-
-        Returns:
-            The answer, and the right to the rest. `select` parts of it and ask them `again`, or ask of it anything else
-            at the price of the rest.
+        `select` parts of that right and ask them `again`, or ask of it anything else at the price of the rest. Under ρ
+        precision adds up anyway: there it is a `split` and a `measure`, and nothing is kept.
         """
         part = exact(share, "share")
         part, rest = shares((part, 1 - part))

@@ -20,7 +20,7 @@ along `split` budgets add up to B. It holds for every question:
   - ``nonnegative`` (no negative weights, so Aa·Ab ≥ 0): ‖Av_p‖² ≤ ‖a_p‖₁² + ‖b_p‖₁² ≤ L(‖a_p‖₁ + ‖b_p‖₁), F = mL²;
   - ``disjoint`` (columns that share no answer): ‖Av_p‖² ≤ ‖v_p‖² ≤ ‖a_p‖² + ‖b_p‖² ≤ c(‖a_p‖₁ + ‖b_p‖₁), F = mkc²;
   each time the bound over F is at most s_p. `coarsen` may bring all rows of a person together in one cell, which leaves
-  ``disjoint`` no better than ``nonnegative``; `sorted` mixes signs, which leaves ``any``. Cutting counts at a public
+  ``disjoint`` no better than ``nonnegative``. Cutting counts at a public
   ceiling only shortens a and b, cell by cell;
 * Laplace noise under ρ: with ε·tanh(ε/2) ≤ ρ and ε ÷ steps for each step, s_p · steps of them are s_pε-private and cost
   s_pε·tanh(s_pε/2) ≤ s_p · ρ, since tanh grows;
@@ -70,10 +70,6 @@ class Change:
     def merged(self) -> Change:
         """After cells were added up: all rows may now lie in one cell."""
         return replace(self, disjoint=self.nonnegative)
-
-    def shuffled(self) -> Change:
-        """After cells were sorted: a step is a step, and nothing finer is known."""
-        return Change(self.steps, self.steps**2, self.steps**2)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ So the proof of that gate is the proof of this one: `split` composes sequentiall
 the budget by the promises of their questions; a person of several rows is several steps; noise is priced where it
 is for cells (`dphist.private.pricing`), in both currencies. Nothing is calibrated here.
 
-What differs is what a right can do. The verbs that regroup cells (`partition`, `arrange`, `sorted` and so on) would
+What differs is what a right can do. The verbs that regroup cells (`partition`, `arrange` and so on) would
 have to visit them, so there are none: a question about anything but tables of few attributes finds no array behind
 this gate and is refused (`Held`). The refusal reads the question's type alone, but it comes after payment; so use the
 questions that are made for records: `TableTotals`, `Residuals`, `RangedTables` and the score `TableErrors`.

@@ -37,12 +37,7 @@ class Domain:
     def __init__(self, attributes: Iterable[Attribute]) -> None:
         if isinstance(attributes, Ordinal | Nominal):
             raise DomainError("attributes: give a list of them, also of one: Domain([Ordinal(…)])")
-        try:
-            listed = tuple(attributes)
-        except TypeError:
-            raise DomainError(
-                f"attributes: a list of Ordinal and Nominal, not a {type(attributes).__name__}"
-            ) from None
+        listed = tuple(attributes)
         if not listed:
             raise DomainError("a domain needs at least one attribute")
         for attribute in listed:

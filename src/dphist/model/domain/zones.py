@@ -40,15 +40,9 @@ def zone_of(name: str) -> dt.tzinfo:
 
 @cache
 def turns(name: str, first: dt.date, last: dt.date) -> tuple[tuple[dt.datetime, int | None], ...]:
-    """How far the clocks of a zone were ahead of UTC from some day to another.
+    """From when on the clocks of a zone were ahead of UTC by how many seconds, from some day to before another.
 
-    Args:
-        name: The zone.
-        first: The first day.
-        last: The day after the last.
-
-    Returns:
-        Moments in UTC, in order, and how many seconds clocks are ahead from each of them on; None behind the last.
+    Moments are in UTC and in order; behind the last day there are no seconds.
 
     Example:
         >>> turns("Europe/Berlin", dt.date(2024, 3, 1), dt.date(2024, 4, 1))[1]

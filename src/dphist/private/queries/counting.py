@@ -61,14 +61,13 @@ class Totals(_One):
 @proven
 @dataclass(frozen=True)
 class Heights(_One):
-    """What lies in cells up to a height: of every part the sum of min(x, h), or of tents that fall to nothing at 2h.
+    """What lies in cells up to a height: of every part the sum of min(x, h).
 
-    Either function of one count, max(0, min(x, h)) and max(0, min(x, 2h − x)), moves by at most one when the count
-    does. One step moves one count by one, so the sum of one part by at most one: scale and variance 1 will do.
+    That function of one count, max(0, min(x, h)), moves by at most one when the count does. One step moves one count by
+    one, so the sum of one part by at most one: scale and variance 1 will do.
     """
 
     height: int
-    falling: bool = False
 
     def __post_init__(self) -> None:
         if type(self.height) is not int or not 0 < self.height < 2**61:
@@ -76,11 +75,7 @@ class Heights(_One):
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Cut every count, then sum each part in integers."""
-        # Cut first: nothing overflows, whatever a cell holds.
-        low = np.clip(counts, 0, 2 * self.height if self.falling else self.height)
-        if self.falling:
-            low = np.minimum(low, 2 * self.height - low)
-        return Totals().answer(low.reshape(counts.shape), layout)
+        return Totals().answer(np.clip(counts, 0, self.height), layout)
 
 
 @proven

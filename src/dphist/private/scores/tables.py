@@ -79,14 +79,7 @@ class TableErrors:
 
 
 def chosen_tables(picks: IntArray, tables: int) -> list[int]:
-    """Which tables the gate's answer to `TableErrors` stands for: each pick counts among those that were left.
-
-    Args:
-        picks: What `choose` returned.
-        tables: How many tables were offered.
-
-    Returns:
-        The places of the chosen tables, in the order of choice.
+    """Which of some tables an answer to `TableErrors` stands for: each pick counts among those that were left.
 
     Example:
         >>> import numpy as np
