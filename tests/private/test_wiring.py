@@ -191,7 +191,9 @@ def test_choose_with_a_range_for_each_part(unit: Any) -> None:
     assert noise.drawn == [Draw("select", (rate, rate / 5), 2)]
 
 
-@pytest.mark.parametrize("way", ["whole", "split twice", "arranged", "coarser", "arranged, split", "separated"])
+@pytest.mark.parametrize(
+    "way", ["whole", "split twice", "arranged", "coarser", "arranged, split", "separated"]
+)
 def test_segment(way: str, unit: Any) -> None:
     for sizes, centre in (("all", "mean"), ("powers", "mean"), ((4, 2, 1), "mean"), ("all", "median")):
         right, noise = opened(way, unit[0])

@@ -13,7 +13,7 @@ from dphist.cli import screen
 from dphist.model.domain import Ordinal
 from dphist.model.domain.scales import Dates
 from dphist.model.exact import shown
-from dphist.model.phrases import so_many, visible
+from dphist.model.phrases import counted, visible
 from dphist.release import Release, SparseCells, TableCells, load
 from dphist.release.answers import spoken
 from dphist.release.cells import DenseCells
@@ -44,7 +44,7 @@ def describe(release: Release) -> dict[str, Any]:
         "guarantee": release.guarantee.describe(),
         "mechanism": release.maker.name,
         "spent": f"{shown(release.spent)} of {shown(release.budget.amount)} {release.budget.symbol} in "
-        f"{so_many(release.questions, 'question')}",
+        f"{counted(release.questions, 'question')}",
     }
     if release.sums:
         facts["measures"] = "; ".join(

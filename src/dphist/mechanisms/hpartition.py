@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dphist.arrays import IntArray
 from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
 from dphist.mechanisms.options import Share, checked
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity, Totals
 from dphist.private.scores.bisections import Bisections, Configurations
@@ -67,7 +67,7 @@ class PHPartition:
         totals, scale = _measure([measuring, *unspent], labels, starts.size)
         sizes = np.bincount(labels)
         errors = PieceNoise(shape, labels, np.full(starts.size, scale))
-        return Estimate((totals / sizes)[labels].reshape(shape), errors, so_many(starts.size, "part"))
+        return Estimate((totals / sizes)[labels].reshape(shape), errors, counted(starts.size, "part"))
 
 
 def _cut(

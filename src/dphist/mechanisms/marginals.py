@@ -25,7 +25,7 @@ from dphist.inference.tables.synthesis import RakedModel
 from dphist.mechanisms.options import checked
 from dphist.model.domain import Domain, Nominal
 from dphist.model.law import Kind
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -119,7 +119,7 @@ class Marginals:
         names = ", ".join("×".join(called[a] for a in table) or "the total" for table in axes)
         how = "an equal share" if len(set(shares)) == 1 else "a share of its own"
         were = "was measured directly" if len(axes) == 1 else f"were measured directly, each with {how}"
-        note = f"{so_many(len(axes), 'table')} {were} ({names})"
+        note = f"{counted(len(axes), 'table')} {were} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
         ordered = _neighbours(data.domain)

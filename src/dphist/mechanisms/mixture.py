@@ -23,8 +23,8 @@ from dphist.mechanisms.wide.chosen import ChosenPairs, Strength
 from dphist.mechanisms.wide.fit import fit_together
 from dphist.mechanisms.wide.outlook import COUNT_SHARE, Outlook
 from dphist.mechanisms.wide.plan import wanted_tables
+from dphist.model import phrases
 from dphist.model.domain import Domain
-from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.dependence import TopDependence
@@ -148,8 +148,9 @@ class Mixture:
         """Measure all wanted tables at once."""
         kinds = () if self.tables else announced_kinds(data)
         errors = ResidualNoise(measure_residuals(data, wanted, kinds=kinds))
+        tables = phrases.counted(len(wanted), "table")
         were = "was" if len(wanted) == 1 else "were"
-        note = f"{so_many(len(wanted), 'table')} {were} measured together, and a mixture of products fitted to them"
+        note = f"{tables} {were} measured together, and a mixture of products fitted to them"
         return self.together(errors, asked, note)
 
     def together(self, errors: ResidualNoise, asked: Sequence[Axes], note: str) -> TableEstimate:

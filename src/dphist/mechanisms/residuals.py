@@ -21,7 +21,7 @@ from dphist.mechanisms.options import Bounds, checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
 from dphist.mechanisms.wide.ranges import plan_axes
 from dphist.model.domain import Domain, Nominal
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.ranged import RangedTables
@@ -199,6 +199,6 @@ def _note(data: PrivateRecords, wanted: Sequence[Axes]) -> str:
     ways = sorted({len(axes) for axes in wanted})
     kinds = " and ".join(str(each) for each in ways[:-1]) + " and " * (len(ways) > 1)
     return (
-        f"{so_many(len(wanted), 'table')} of {kinds}{so_many(ways[-1], 'attribute')} out of {len(data.shape)} "
+        f"{counted(len(wanted), 'table')} of {kinds}{counted(ways[-1], 'attribute')} out of {len(data.shape)} "
         "measured together, residual by residual, with the shares that serve them best"
     )

@@ -20,18 +20,8 @@ _BY_NUMBER = {code: f"\\u{code:04x}" for code in _UNSEEN}
 _LINES = {code: number for code, number in _BY_NUMBER.items() if chr(code) not in "\t\n"}
 
 
-def so_many(number: int, thing: str) -> str:
-    """Say a number with what it counts: one of it by itself, or several.
-
-    Example:
-        >>> so_many(1, "table"), so_many(12, "table")
-        ('1 table', '12 tables')
-    """
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 def counted(number: int, thing: str) -> str:
-    """Say the same with thousands marked; `so_many` leaves them unmarked, as files say it of themselves.
+    """Say a number with what it counts: one of it by itself, or several, with thousands marked.
 
     Example:
         >>> counted(1, "cell"), counted(4096, "cell")

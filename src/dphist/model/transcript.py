@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 
 Answer = NDArray[Any]
 
@@ -53,7 +53,7 @@ class Transcript(Sequence[Entry]):
         return iter(self._entries)
 
     def __repr__(self) -> str:
-        return f"Transcript({so_many(len(self), 'question')}, spent {self.spent()})"
+        return f"Transcript({counted(len(self), 'question')}, spent {self.spent()})"
 
     def spent(self) -> Fraction:
         """Add the budget up from the questions themselves: sums along splits, the largest over disjoint cells."""

@@ -47,7 +47,7 @@ from dphist.model.exact import Number, shares
 from dphist.model.histogram import Histogram
 from dphist.model.law import Kind
 from dphist.model.measure import Sums
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -354,7 +354,7 @@ class PrivateCounts(Gradual):
 
     def __repr__(self) -> str:
         state = "unused" if self._right else "used"
-        return f"<PrivateCounts {'×'.join(map(str, self.shape))} in {so_many(self.parts, 'part')}, {state}>"
+        return f"<PrivateCounts {'×'.join(map(str, self.shape))} in {counted(self.parts, 'part')}, {state}>"
 
 
 def _owned(given: ArrayLike, kind: type[Any]) -> NDArray[Any]:

@@ -30,7 +30,7 @@ from dphist.model.coded import Axes, Countable
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.exact import Number
 from dphist.model.law import Kind, NoiseLaw
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -113,7 +113,7 @@ class PrivateRecords:
 
     def __repr__(self) -> str:
         state = "unused" if self._right._right else "used"
-        return f"<PrivateRecords of {so_many(len(self.shape), 'attribute')}, {state}>"
+        return f"<PrivateRecords of {counted(len(self.shape), 'attribute')}, {state}>"
 
 
 def open_records_gate(

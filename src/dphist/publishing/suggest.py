@@ -23,7 +23,7 @@ from dphist.model.domain.written import quote, toml_tables
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.measure import LARGEST_REACH, Measure
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
@@ -218,7 +218,7 @@ def _rows(
         )
     most = int(edges[seen[-1]])
     reason = (
-        f"Nobody who stands out of the noise has more than {so_many(most, 'row')}; whoever has keeps that many. Fewer "
+        f"Nobody who stands out of the noise has more than {counted(most, 'row')}; whoever has keeps that many. Fewer "
         "rows make less noise, and drop more."
     )
     return Suggested(person, epsilon, reason, rows=most)

@@ -14,7 +14,7 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.gate import PrivateCounts, open_gate, open_replay
@@ -110,7 +110,7 @@ def private_id3(
         raise MechanismError(
             "private_id3: depth must be 1 or more, and an attribute besides the target is needed"
         )
-    purpose = f"private_id3 on {target}, {so_many(levels, 'level')}"
+    purpose = f"private_id3 on {target}, {counted(levels, 'level')}"
     model = PrivateID3(target, features=names, max_depth=levels)
     with account(ledger, dataset, budget=spend, unit=protected, purpose=purpose) as payer:
         preflight(

@@ -15,7 +15,7 @@ from dphist.mechanisms.choosing.words import BLOCKS, TABLES, UNTOLD, beside
 from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Nominal
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.model.workload import Kind, Workload
 from dphist.private.facts import Facts
 
@@ -148,9 +148,9 @@ class Request:
         if nominal is not None and nominal.hierarchy.levels <= 2 and data.parts == 1 and not told:
             return f"{UNTOLD}, and categories have no order that sums would follow"
         if self.typical is not None and self.typical <= _SMALL_RANGE:
-            return f"the ranges that will be asked for typically hold {so_many(self.typical, 'cell')}"
-        counted = sum(w if part.kind == "cells" else -w for w, part in self.parts)
-        if not several and counted > 0.0:
+            return f"the ranges that will be asked for typically hold {counted(self.typical, 'cell')}"
+        balance = sum(w if part.kind == "cells" else -w for w, part in self.parts)
+        if not several and balance > 0.0:
             return "single cells count most"
         whole = tuple(range(len(data.shape)))
         return "a table of all attributes will be asked for" if whole in self.tables else None

@@ -44,23 +44,18 @@ def read_mixture(text: str) -> list[tuple[float, str]]:
     return found if len(found) > 1 or found[0][0] != 1.0 else []
 
 
-def pairs(parts: Any) -> Sequence[Any]:
-    """The parts of a mixture: weights, and what will be asked."""
+def weighted(parts: Any) -> list[tuple[float, Any]]:
+    """The parts of a mixture: how much each counts, and what will be asked."""
     listed = isinstance(parts, Sequence) and not isinstance(parts, str) and len(parts) > 0
     if not listed or any(isinstance(p, str) or not isinstance(p, Sequence) or len(p) != 2 for p in parts):
         raise QueryError("workload: a mixture lists pairs of a weight and what will be asked")
-    found: Sequence[Any] = parts
-    return found
-
-
-def weight(value: Any) -> float:
-    """How much a part of a mixture counts."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0.0 < value < math.inf:
-        raise QueryError(
-            "workload: give each part of a mixture a weight above zero, as in 3 cells + marginals:2"
-        )
-    return float(value)
+    for weight, _ in parts:
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not 0.0 < weight < math.inf:
+            raise QueryError(
+                "workload: give each part of a mixture a weight above zero, as in 3 cells + marginals:2"
+            )
+    return [(float(weight), asked) for weight, asked in parts]
 
 
 def read_text(domain: Domain, text: str) -> tuple[Kind, int | list[list[str]]]:
@@ -101,12 +96,13 @@ def ranges(domain: Domain, names: Any) -> tuple[int, ...]:
     if list(names) == ["*"]:
         return tuple(ranged)
     for name in names:
-        if _axis(domain, name) not in ranged:
+        if axis(domain, name) not in ranged:
             raise QueryError(f"workload: ranges of {name[:60]}: it has neither an order nor a hierarchy")
     return tuple(sorted({domain.axis(name) for name in names}))
 
 
-def _axis(domain: Domain, name: Any) -> int:
+def axis(domain: Domain, name: Any) -> int:
+    """The place of an attribute, by its name."""
     if name not in domain.names:
         raise QueryError(
             f"workload: there is no attribute {str(name)[:60]!r}; there are {', '.join(domain.names)}"
@@ -147,7 +143,7 @@ def tables(domain: Domain, ways: Any) -> Tables:
             raise QueryError("workload: a table is a list of names of attributes")
         if len(set(table)) < len(table):
             raise QueryError(f"workload: a table names {max(table, key=list(table).count)} twice")
-        found.append(tuple(_axis(domain, name) for name in table))
+        found.append(tuple(axis(domain, name) for name in table))
     return tuple(found)
 
 

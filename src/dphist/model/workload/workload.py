@@ -217,13 +217,13 @@ class Workload(Questions):
         """
         check_domain(domain)
         read: list[tuple[float, Workload]] = []
-        for each, asked in reading.pairs(parts):
+        for weight, asked in reading.weighted(parts):
             one = cls.parse(domain, asked)
             if one.parts or one.query is not None or not len(one):
                 raise QueryError(
                     "workload: a part of a mixture asks about single boxes, at least one, and is no mixture itself"
                 )
-            read.append((reading.weight(each), one))
+            read.append((weight, one))
         some = [one if len(one) <= _SOME else one.spread(_SOME) for _, one in read]
         made = cls(
             domain, np.concatenate([one.low for one in some]), np.concatenate([one.high for one in some])
@@ -267,8 +267,7 @@ class Workload(Questions):
         lows, highs, owners = [], [], []
         for number, question in enumerate(asked):
             for name in question:
-                if name not in domain.names:
-                    raise QueryError(f"there is no attribute {name}; there are {', '.join(domain.names)}")
+                reading.axis(domain, name)
             allowed = [
                 spans(attribute, question[attribute.name])
                 if attribute.name in question
@@ -297,7 +296,7 @@ class Workload(Questions):
             raise QueryError("workload: the description names no kind")
         kind = value["kind"]
         if kind == "mixture":
-            parts = reading.pairs(value.get("parts"))
+            parts = reading.weighted(value.get("parts"))
             return cls.mixture(domain, [(each, cls.from_json(domain, part)) for each, part in parts])
         if kind in STRUCTURED:
             made: Workload = getattr(cls, kind)(domain)

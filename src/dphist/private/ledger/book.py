@@ -182,8 +182,9 @@ class Ledger(Readings):
                 raise created_twice(dataset, self._store.place)
             if (other := read_alike(dataset, self._journal.books.budgets)) is not None:
                 raise confusing(dataset, other, self._store.place)
-            self._journal.append(run, "created", dataset, amount=made.text, unit=protected, time=now())
-            self._journal.create(run, dataset, made)
+            self._journal.append(
+                run, "created", dataset, (made, Sums()), amount=made.text, unit=protected, time=now()
+            )
 
     def raise_total(
         self,
@@ -225,8 +226,8 @@ class Ledger(Readings):
             )
             if not made.above(old):
                 raise lowered(dataset, old)
-            self._journal.append(run, "raised", dataset, amount=made.text, purpose=purpose, time=now())
-            self._journal.update(run, dataset, fund, total=made, sums=Sums.under(made, fund.spends))
+            left = made, Sums.under(made, fund.spends)
+            self._journal.append(run, "raised", dataset, left, amount=made.text, purpose=purpose, time=now())
 
     def reserve(
         self,
@@ -263,12 +264,12 @@ class Ledger(Readings):
                 run,
                 "reserved",
                 dataset,
+                (fund.total, sums),
                 amount=spend.text,
                 purpose=purpose,
                 unit=written(protected, asked),
                 time=now(),
             )
-            self._journal.update(run, dataset, fund, total=fund.total, sums=sums)
         return Reservation.of(line, fund.total, _ledger=self)
 
     def check(

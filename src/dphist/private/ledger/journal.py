@@ -110,31 +110,32 @@ class Journal:
         if head.number and run("SELECT hash FROM lines WHERE number = ?", head.number) != [(head.hash,)]:
             raise failure()
 
-    def append(self, run: Run, kind: str, dataset: str = "", **told: Any) -> Line:
-        """Add the next line, inside a writing block; the books take it in when they next catch up."""
+    def append(
+        self, run: Run, kind: str, dataset: str = "", left: tuple[Total, Sums] | None = None, **told: Any
+    ) -> Line:
+        """Add the next line, and the sums that a budget is left with, inside a writing block.
+
+        The books take it in when they next catch up.
+        """
         line = Line(number=self.books.head.number + 1, kind=kind, dataset=dataset, **told)
         line = line.sealed(self.books.head.hash)
         marks = ", ".join("?" * len(COLUMNS))
         run(f"INSERT INTO lines ({_ALL}) VALUES ({marks})", *(getattr(line, name) for name in COLUMNS))  # noqa: S608
         self._appended.append(line)
+        if left is not None:
+            self._keep(run, dataset, left[0].text, left[1].text(left[0]))
         return line
 
-    def create(self, run: Run, dataset: str, total: Total) -> None:
-        """Add the sums of a new budget."""
-        run(
-            "INSERT INTO budgets (dataset, total, spent) VALUES (?, ?, ?)",
-            dataset,
-            total.text,
-            Sums().text(total),
-        )
-
-    def update(self, run: Run, dataset: str, before: Fund, *, total: Total, sums: Sums) -> None:
-        """Change the sums of a budget."""
+    def _keep(self, run: Run, dataset: str, total: str, spent: str) -> None:
+        before = self.books.budgets.get(dataset)
+        if before is None:
+            run("INSERT INTO budgets (dataset, total, spent) VALUES (?, ?, ?)", dataset, total, spent)
+            return
         # Guarded: it changes the row only if the row still says what the decision was based on.
         changed = run(
             "UPDATE budgets SET total = ?, spent = ? WHERE dataset = ? AND total = ? AND spent = ? "
             "RETURNING dataset",
-            *(total.text, sums.text(total), dataset, before.total.text, before.sums.text(before.total)),
+            *(total, spent, dataset, before.total.text, before.sums.text(before.total)),
         )
         if changed != [(dataset,)]:
             raise errors.LedgerError(

@@ -15,7 +15,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.tables.published import TableEstimate, sums_of_tables
 from dphist.inference.tables.residuals import Axes
 from dphist.model.domain import Domain
-from dphist.model.phrases import so_many
+from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.release.answers import Projection
 from dphist.release.cells.cells import LARGEST_ARRAY, DenseCells, Estimated, Holder, alike, fitting
@@ -93,7 +93,7 @@ class TableCells(Estimated):
                 counts: FloatArray = estimate.counts
                 return counts
         raise TooLargeError(
-            f"counts: this release holds {so_many(len(self.tables), 'table')} of few attributes out of a domain of "
+            f"counts: this release holds {counted(len(self.tables), 'table')} of few attributes out of a domain of "
             f"{domain.size:,} cells, which nobody counted: ask answer(), project() on the attributes of one table, or "
             "to_pandas() for all tables"
         )
@@ -215,7 +215,7 @@ class TableCells(Estimated):
     def describe(self) -> str:
         """Say how many tables are published."""
         largest = max(len(axes) for axes in self.order)
-        return f"{so_many(len(self.order), 'table')} of up to {so_many(largest, 'attribute')}"
+        return f"{counted(len(self.order), 'table')} of up to {counted(largest, 'attribute')}"
 
 
 def cells_of(domain: Domain, estimate: Estimate | TableEstimate) -> DenseCells | TableCells:

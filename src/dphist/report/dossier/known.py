@@ -14,7 +14,7 @@ from typing import Any
 from dphist.errors import VerificationError
 from dphist.model.about import FACTS
 from dphist.model.exact import shown
-from dphist.model.phrases import counted, so_many, visible
+from dphist.model.phrases import counted, visible
 from dphist.release import Release
 from dphist.release.columns import number_names
 from dphist.release.file.readable import told_columns
@@ -106,7 +106,7 @@ class Known:
     @property
     def asked(self) -> str:
         """How much was asked of the records."""
-        return so_many(self.release.questions, "question")
+        return counted(self.release.questions, "question")
 
     @property
     def spent(self) -> str:
