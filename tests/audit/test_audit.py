@@ -6,6 +6,7 @@ import pytest
 from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.errors import InputError, RightUsed
 from dphist.mechanisms.baseline import Laplace, Uniform
+from dphist.mechanisms.fourier import EFPA, FPA
 from dphist.mechanisms.spec import parse
 from dphist.mechanisms.structurefirst import StructureFirst
 from dphist.private.queries import Identity, Totals
@@ -15,6 +16,7 @@ from dphist_bench.attacks.claim import audit_claim
 from dphist_bench.attacks.evidence import Runs, weigh
 from dphist_bench.attacks.twin import Finished, Stage, Tally
 from dphist_bench.zoo import leaky_mechanisms, runs_needed
+from dphist_bench.zoo.lossy import same_imaginary_part, same_phase, turning_pair
 
 pytestmark = pytest.mark.audit
 
@@ -32,6 +34,15 @@ def test_sound_mechanisms_pass(mechanism):
 @pytest.mark.parametrize("name", sorted(leaky_mechanisms()))
 def test_every_animal_of_the_zoo_is_rejected(name):
     assert runs_needed(leaky_mechanisms()[name]) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("observe", [same_phase, same_imaginary_part])
+@pytest.mark.parametrize("mechanism", [FPA(), EFPA(), EFPA(basis="cosine")])
+def test_our_frequencies_pass_where_the_printed_ones_fail(mechanism, observe):
+    # A sound mechanism is refuted with probability at most 1e-6.
+    pairs = [turning_pair()]
+    assert audit(mechanism, epsilon=1, runs=900, pairs=pairs, observe=observe, confidence=1 - 1e-6).passed
 
 
 def test_the_bound_stays_below_the_truth():

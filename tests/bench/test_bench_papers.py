@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dphist_bench import catalogue, competitors
+from dphist_bench import catalogue, competitors, data
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.data import files
 from dphist_bench.papers import xu2013_setup
@@ -112,3 +112,24 @@ def test_printed_smoothing_merges_what_is_level_and_keeps_what_is_not():
     assert estimate.shape == counts.shape
     assert np.unique(estimate).size < counts.size
     assert np.abs(estimate - counts).max() < 10
+
+
+def test_data_of_lossy_compression_are_of_the_papers_kind():
+    """Cells, records and empty cells of the paper's Table I, within a tenth."""
+    known = {
+        "Location": (7_725, 186_471, 4_720),
+        "Rochdale": (256, 665, 165),
+        "Search Log": (32_768, 335_889, 17_082),
+        "NetTrace": (65_536, 25_714, 63_318),
+    }
+    for name, make in data.paper_003().items():
+        counts = make(0)
+        cells, records, empty = known[name]
+        assert (counts.size, counts.sum()) == (cells, records)
+        assert np.sum(counts == 0) == pytest.approx(empty, rel=0.1)
+
+
+def test_simulated_spa_converges_and_keeps_shape():
+    counts = np.arange(12).reshape(3, 4)
+    np.testing.assert_allclose(competitors.spa(counts, 1e6, 0), counts, atol=1e-3)
+    assert competitors.printed_efpa(counts, 1.0, 0).shape == (3, 4)

@@ -14,19 +14,11 @@ from dphist.cli.commands import app
 from dphist.errors import DphistError
 
 COMMANDS = [
-    "query",
-    "show",
-    "records",
-    "verify",
-    "sql",
-    "mechanisms",
-    "plan",
-    "schema",
-    "ledger",
-    "publish",
-    "audit",
-    "report",
-]
+    "query", "show", "records", "verify", "sql", "mechanisms", "plan", "schema", "ledger", "publish", "audit", "report",
+]  # fmt: skip
+WORDS = [
+    "r.parquet", "s.toml", "d.csv", "missing", "x.db", "people", "1", "0", "-1", "1e999", "nan", "1/0", "age = 3",
+]  # fmt: skip
 # Long campaigns, servers and pictures are not started; everything that parses is.
 OPTIONS = [
     "--json", "--epsilon", "--confidence", "--rows", "--id", "--replace", "--schema", "-o", "--output", "--count",
@@ -53,23 +45,7 @@ def test_any_arguments_end_in_an_exit_code(folder, data, monkeypatch):
     monkeypatch.chdir(folder)
     words = st.one_of(
         st.sampled_from(OPTIONS),
-        st.sampled_from(
-            [
-                "r.parquet",
-                "s.toml",
-                "d.csv",
-                "missing",
-                "x.db",
-                "people",
-                "1",
-                "0",
-                "-1",
-                "1e999",
-                "nan",
-                "1/0",
-                "age = 3",
-            ]
-        ),
+        st.sampled_from(WORDS),
         st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8),
     )
     arguments = [data.draw(st.sampled_from(COMMANDS)), *data.draw(st.lists(words, max_size=6))]
@@ -101,17 +77,7 @@ def test_an_error_that_nobody_foresaw_quotes_nothing(monkeypatch, capsys):
 
 
 def test_bytes_that_are_no_text_on_the_command_line(folder):
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "dphist",
-            "sql",
-            str(folder / "r.parquet"),
-            b"select '\xff'",
-        ],
-        capture_output=True,
-        timeout=120,
-    )
+    command = [sys.executable, "-m", "dphist", "sql", str(folder / "r.parquet"), b"select '\xff'"]
+    done = subprocess.run(command, capture_output=True, timeout=120)
     assert done.returncode in (1, 2), done.stderr
     assert b"Traceback" not in done.stderr

@@ -66,31 +66,16 @@ def test_bytes_that_are_no_release(saved, raw):
     assert refuses(lambda: dphist.load(bad)) is None
 
 
+ODD_WORDS = [
+    "1e999999999", "1/0", "0/0", "nan", "V8", "O", "M8[s]", "(2,)i4", ">i8", "laplace", "../x", [], {}, [[]], "-1",
+]  # fmt: skip
 ODD = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-(2**70), 2**70),
     st.floats(),
     st.text(max_size=20),
-    st.sampled_from(
-        [
-            "1e999999999",
-            "1/0",
-            "0/0",
-            "nan",
-            "V8",
-            "O",
-            "M8[s]",
-            "(2,)i4",
-            ">i8",
-            "laplace",
-            "../x",
-            [],
-            {},
-            [[]],
-            "-1",
-        ]
-    ),
+    st.sampled_from(ODD_WORDS),
     st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
     st.lists(st.integers(-3, 2**66), max_size=4),
 )
@@ -134,33 +119,14 @@ def test_a_description_nested_too_deeply(saved):
         dphist.load(bad)
 
 
-WORDS = st.sampled_from(
-    [
-        "age",
-        "sex",
-        "income",
-        "and",
-        "or",
-        "in",
-        "between",
-        "=",
-        "<",
-        "!=",
-        "(",
-        ")",
-        ",",
-        "'F'",
-        '"age"',
-        "1",
-        "-3",
-        "1e999",
-        "9" * 5000,
-    ]
-)
+WORDS = [
+    "age", "sex", "income", "and", "or", "in", "between", "=", "<", "!=", "(", ")", ",", "'F'", '"age"', "1", "-3",
+    "1e999", "9" * 5000,
+]  # fmt: skip
 
 
 @QUICK
-@given(text=st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=14).map(" ".join)))
+@given(text=st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)))
 def test_questions(text):
     workload = refuses(lambda: read_question(text, DOMAIN))
     assert workload is None or workload.domain == DOMAIN
@@ -199,14 +165,8 @@ NAMES = sorted(dphist.list_mechanisms())
         st.builds(
             "{}({}={})".format,
             st.sampled_from(NAMES),
-            st.sampled_from(["share", "bins", "rounds", "inner", "x"]),
-            st.text(max_size=12),
-        ),
-        st.builds(
-            "{}({}={})".format,
-            st.sampled_from(NAMES),
-            st.sampled_from(["share", "bins", "rounds", "levels", "fanout"]),
-            ODD.map(repr),
+            st.sampled_from(["share", "bins", "rounds", "levels", "fanout", "inner", "x"]),
+            st.one_of(st.text(max_size=12), ODD.map(repr)),
         ),
     )
 )
@@ -233,30 +193,14 @@ def test_numbers(value):
     refuses(lambda: fraction(value))
 
 
+SQL = ["select", "*", "from", "release", "1", ";", "(", ")", "'", "sum(estimate)", "copy", "to", "$1"]
+
+
 @FEWER
 @given(
     query=st.one_of(
         st.text(max_size=40),
-        st.lists(
-            st.sampled_from(
-                [
-                    "select",
-                    "*",
-                    "from",
-                    "release",
-                    "1",
-                    ";",
-                    "(",
-                    ")",
-                    "'",
-                    "sum(estimate)",
-                    "copy",
-                    "to",
-                    "$1",
-                ]
-            ),
-            max_size=9,
-        ).map(" ".join),
+        st.lists(st.sampled_from(SQL), max_size=9).map(" ".join),
     )
 )
 def test_sql(saved, query):

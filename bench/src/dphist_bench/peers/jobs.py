@@ -16,7 +16,7 @@ from dphist_bench.claims import checking
 from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.peers import outside
 from dphist_bench.results import Results
-from dphist_bench.views import Table, short, table
+from dphist_bench.views import Table, short
 
 OURS = "dphist, laplace"
 _SKIPPED = "skipped: "
@@ -113,38 +113,6 @@ class ErrorsAtEqualCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside(Table):
-    """A table for each number of rows: a line a library, a column a number of cells, each figure with its ratio."""
-
-    def markdown(self, results: Results, folder: Path, stem: str) -> str:
-        """Give the tables one after another; a library that was nowhere measured has its reason under the versions."""
-        lines = [f"**{self.title}** (in brackets: how many times ours)", ""]
-        points = results.select(self.measure, **self.where)
-        measured = {point.method for point in points}
-        reasons = {
-            (p.data, p.method, p.x): p.measure for p in results.points if p.measure.startswith(_SKIPPED)
-        }
-        for data in dict.fromkeys(point.data for point in results.points):
-            here = {(point.method, point.x): point.value for point in points if point.data == data}
-            every = [point for point in results.points if point.data == data]
-            places = sorted({point.x for point in every if point.x is not None})
-            rows = []
-            for name in dict.fromkeys(point.method for point in every if point.method in measured):
-                entries = [name]
-                for place in places:
-                    ours, value = here.get((OURS, place)), here.get((name, place))
-                    if value is None:
-                        entries.append(reasons.get((data, name, place), ""))
-                    elif name == OURS or not ours:
-                        entries.append(short(value))
-                    else:
-                        entries.append(f"{short(value)} ({short(value / ours)} ×)")
-                rows.append(entries)
-            lines += [*table([data, *(f"{place:,.0f} cells" for place in places)], rows, "---:"), ""]
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Versions(Table):
     """Which version of each library was measured, or why it was not."""
 
@@ -226,10 +194,15 @@ EXPERIMENTS = (
         work=Costs(rows=(10_000, 1_000_000, 10_000_000), cells=((1_024,), (128, 128), (64, 64, 64))),
         trials=3,
         views=(
-            Beside(title="CPU seconds of the whole process", measure="CPU s"),
-            Beside(title="CPU seconds without starting up", measure="CPU s without start"),
-            Beside(title="Seconds on the clock, whole process", measure="s on the clock"),
-            Beside(title="Peak memory, MB", measure="MB"),
+            *(
+                Table(title=f"{title}, by rows and cells", measure=measure, columns=("data", "x"))
+                for title, measure in {
+                    "CPU seconds of the whole process": "CPU s",
+                    "CPU seconds without starting up": "CPU s without start",
+                    "Seconds on the clock, whole process": "s on the clock",
+                    "Peak memory in MB": "MB",
+                }.items()
+            ),
             Versions(title="Versions", measure="CPU s"),
         ),
         reported="The same job for all: a Parquet file of rows with one, two or three integer attributes (1,024 "

@@ -191,11 +191,11 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---") -> list[str]:
-    """The lines of a Markdown table; all columns but the first have this rule below their heads."""
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table."""
     lines = (" | ".join(row) for row in (heads, *rows))
     first, *others = (f"| {line} |" for line in lines)
-    return [first, "|---" + f"|{rule}" * (len(heads) - 1) + "|", *others]
+    return [first, "|---" * len(heads) + "|", *others]
 
 
 def by_method(
