@@ -33,7 +33,7 @@ def test_every_question_argues_for_its_promise(question, module):
 
 @pytest.mark.parametrize("name", sorted(dphist.list_mechanisms()))
 def test_every_mechanism_is_in_the_index(name):
-    assert inspect.getdoc(dphist.list_mechanisms()[name].build)
+    assert inspect.getdoc(dphist.list_mechanisms()[name].cls)
     rows = [line for line in INDEX.splitlines() if line.startswith(f"| `{name}` |")]
     assert len(rows) == 1
     assert f"| {dphist.list_mechanisms()[name].authors} |" in rows[0]

@@ -117,7 +117,7 @@ WRONG = [
     *(("efpa", "share", given) for given in (0, 1, "3/2")), ("efpa", "basis", "wavelet"),
     ("uniformgrid", "total_share", 1), ("uniformgrid", "constant", 0.0), ("adaptivegrid", "first_share", 0),
     ("adaptivegrid", "least", 0), ("phpartition", "share", 0), ("phpartition", "share", 1),
-    ("matrix", "workload", "everything"), ("matrix", "strategy", "magic"), ("mwem", "rounds", 0), ("mwem", "passes", 0),
+    ("matrix", "workload", "everything"), ("mwem", "rounds", 0), ("mwem", "passes", 0),
     ("mwem", "total", 0), ("mwem", "total", 1), ("noisefirst", "statistic", "mode"), ("noisefirst", "bins", 0),
     ("noisefirst", "price", "cheap"), ("noisefirst", "price", -1), ("quadtree", "height", -1),
     ("quadtree", "height", "tall"), ("kdhybrid", "switch", -1), ("kdhybrid", "median_share", 1),
