@@ -19,7 +19,6 @@ Next to nothing is loaded before `run` is called: until then Ctrl+C is answered 
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 
@@ -110,7 +109,10 @@ def main() -> None:
     from dphist.cli.quickly import plain_command
 
     _remind_in_one_line()
-    _escape_what_the_screen_has_not()
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        # Letters that the screen lacks are printed by their numbers: what was paid for is not lost to a code page.
+        reconfigure(errors="backslashreplace")
     try:
         (plain_command(sys.argv[1:]) or _any_command)()
         sys.stdout.flush()
@@ -152,25 +154,6 @@ def _any_command() -> None:
             raise KeyboardInterrupt from None
         if done.code:
             raise
-
-
-def _escape_what_the_screen_has_not() -> None:
-    """Print letters that the screen's encoding lacks by their numbers: what was paid for is not lost to a code page.
-
-    They are written as JSON writes them, so that within its texts they are the same letters.
-    """
-    codecs.register_error("dphist.escape", _escaped)
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="dphist.escape")
-
-
-def _escaped(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
-    pairs = zip(units[::2], units[1::2], strict=True)
-    return "".join(f"\\u{high:02x}{low:02x}" for high, low in pairs), error.end
 
 
 def _remind_in_one_line() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,7 +80,7 @@ def ledger_show(
 ) -> None:
     """Say what was spent, on what, and what is left in each way of counting."""
     if as_json:
-        screen.line(json.dumps(ledger_facts(ledger, dataset), ensure_ascii=False))
+        screen.data(ledger_facts(ledger, dataset))
         return
     with _book(ledger) as book:
         for name in [dataset] if dataset is not None else book.datasets():
@@ -109,7 +108,7 @@ def ledger_verify(
     with _book(ledger) as book:
         now = book.verify(*[_head(text) for text in head or []])
         if as_json:
-            screen.line(json.dumps({"number": now.number, "hash": now.hash, "datasets": book.datasets()}))
+            screen.data({"number": now.number, "hash": now.hash, "datasets": book.datasets()})
         else:
             screen.line(f"{ledger}: every line holds, and every sum; the last is {now.number}:{now.hash}")
 

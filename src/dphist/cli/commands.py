@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -326,7 +325,7 @@ def sql(
 
     found = load(release).sql(query)
     if as_json:
-        screen.line(json.dumps(found.records(), ensure_ascii=False, default=str))
+        screen.data(found.records())
     else:
         screen.table(found.columns, [[_text(value) for value in row] for row in found.rows])
 

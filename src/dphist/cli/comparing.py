@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def show_comparison(
     free = set(skyline((row.name, row.seconds, row.error) for row in measured))
     if as_json:
         listed = [{**row.__dict__, "skyline": row.name in free} for row in measured]
-        screen.line(json.dumps(listed, ensure_ascii=False))
+        screen.data(listed)
         return
     screen.table(
         ("mechanism", "error", "over the best", "CPU seconds", "skyline"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from math import inf
 
@@ -58,7 +57,7 @@ def show_quotes(quotes: Sequence[Quote], as_json: bool) -> None:
             }
             for quote in quotes
         }
-        screen.line(json.dumps(told, ensure_ascii=False))
+        screen.data(told)
         return
     found = [{each.mechanism: each for each in quote.forecasts} for quote in quotes]
     least = {name: min(error_of(each[name]) for each in found) for name in found[0]}

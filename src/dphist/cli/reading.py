@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from math import isfinite
 from pathlib import Path
@@ -55,7 +54,7 @@ def query_release(
         raise refused[0]
     if as_json:
         found = [_facts(each) for each in told]
-        screen.line(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False))
+        screen.data(found[0] if len(found) == 1 else found)
     else:
         for asked, one in zip(questions, told, strict=True):
             said = f"not answered: {one}" if isinstance(one, DphistError) else str(one)
@@ -96,7 +95,7 @@ def verify_release(
     budget, spent = loaded.budget, loaded.spent
     facts = {"verified": True, budget.currency: str(budget.amount), "spent": str(spent)}
     if as_json:
-        screen.line(json.dumps(facts))
+        screen.data(facts)
     else:
         paid = f"{counted(loaded.questions, 'paid answer')}, spent {shown(spent)} of {shown(budget.amount)}"
         screen.line(f"verified: {paid}, and nothing else")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,7 +72,7 @@ def schema_check(
     sizes = {each.name: None if each is unknown else each.size for each in domain.attributes}
     facts: dict[str, Any] = {"attributes": sizes, "cells": None if unknown else domain.size}
     if as_json:
-        screen.line(json.dumps(facts, ensure_ascii=False))
+        screen.data(facts)
         return
     listed = " × ".join(f"{name} {'?' if size is None else size}" for name, size in sizes.items())
     screen.line(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dphist.model.phrases import visible
 
@@ -21,6 +22,12 @@ _NAMES = 14
 def line(text: str) -> None:
     """Print one line for people or programs to read."""
     sys.stdout.write(visible(text, lines=True) + "\n")
+
+
+def data(value: Any) -> None:
+    """Print JSON for programs, with the letters themselves where the screen has all of them."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    line(json.dumps(value, ensure_ascii=not unicode, default=str))
 
 
 def aside(text: str) -> None:

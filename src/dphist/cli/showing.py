@@ -27,7 +27,7 @@ def show_release(release: Path, as_json: bool = False) -> None:
     loaded = load(release)
     facts = describe(loaded)
     if as_json:
-        screen.line(json.dumps(facts, ensure_ascii=False))
+        screen.data(facts)
         return
     for key, value in facts.items():
         screen.fact(key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

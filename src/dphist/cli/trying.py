@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace as change
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +24,7 @@ def mechanisms(
     from dphist.cli.listing import mechanism_rows, show_mechanisms
 
     if as_json:
-        screen.line(json.dumps(mechanism_rows(), ensure_ascii=False))
+        screen.data(mechanism_rows())
     else:
         show_mechanisms(everything)
 
@@ -71,7 +70,7 @@ def audit(
         claim = {"epsilon": epsilon, "delta": delta, "rho": rho}
     with screen.progress("running the mechanism on neighbouring data") as say:
         report = attack(parse(mechanism), **claim, runs=runs, progress=say)
-    screen.line(json.dumps(report.to_json(), ensure_ascii=False) if as_json else str(report))
+    screen.data(report.to_json(), ensure_ascii=False) if as_json else str(report)
     if not report.passed:
         raise typer.Exit(1)
 
@@ -161,7 +160,7 @@ def plan(
             named = [change(each, mechanism="auto, nothing announced") for each in silent]
             forecasts = sorted([*forecasts, *named], key=error_of)
     if as_json:
-        screen.line(json.dumps(facts(forecasts), ensure_ascii=False))
+        screen.data(facts(forecasts))
     else:
         show_forecasts(forecasts, budget, error, records, measures)
 

@@ -34,14 +34,7 @@ EPSILONS = ("0.1", "1", "10")
 
 
 def columns(source: str) -> list[tuple[str, str]]:
-    """The names and types of a file's columns: all that a start takes from the records.
-
-    Args:
-        source: What `publish` reads from a path.
-
-    Returns:
-        Names, and types in a few words.
-    """
+    """The names of a file's columns, and their types in a few words: all that a start takes from the records."""
     return [
         (column.name, "the file gives no type" if column.family == "undeclared" else column.type.lower())
         for column in columns_of(source)
@@ -109,7 +102,7 @@ class Start:
         unit = Unit.parse(self.unit)
         if unit.id is None and unit.steps == 1:
             return "A row is protected. Whoever has two rows may lose twice the ε, three rows three times."
-        noise = f" Noise is {unit.steps:,} times as large as for one row." if unit.steps > 1 else ""
+        noise = f" Noise is {unit.steps:,} times as large as for one row." * (unit.steps > 1)
         if unit.id is None:
             return f"Protected is {unit.describe()}.{noise}"
         return f"People are protected, whatever number of rows they have: at most {unit.rows:,} of each count.{noise}"
@@ -124,6 +117,11 @@ class Start:
     def population(self) -> str:
         """The budget's name."""
         return self.dataset.strip() or self.stem
+
+    @property
+    def most(self) -> str:
+        """What may ever be spent on these people."""
+        return self.total.strip() or self.epsilon.strip()
 
     def file(self, kind: str) -> Path:
         """Where one of the files goes: schema, ledger, release or report."""
@@ -143,7 +141,7 @@ class Start:
         )
         source, budget = shlex.quote(self.source), shlex.quote(self.population)
         unit = shlex.quote(self.unit.strip())
-        epsilon, total = self.epsilon.strip(), self.total.strip() or self.epsilon.strip()
+        epsilon, total = self.epsilon.strip(), self.most
         return {
             "schema": f"dphist schema check {schema}",
             "plan": f"dphist plan --schema {schema} --epsilon {epsilon} --workload {shlex.quote(self.asked)}",
@@ -157,10 +155,7 @@ class Start:
 
     def check(self) -> None:
         """Refuse what cannot work, before anything is written or paid."""
-        positive(self.epsilon.strip(), "epsilon")
-        if positive(self.total.strip() or self.epsilon.strip(), "total") < positive(
-            self.epsilon.strip(), "epsilon"
-        ):
+        if positive(self.most, "total") < positive(self.epsilon.strip(), "epsilon"):
             raise InputError("total: less than this release would spend")
         _ = self.schema
 
@@ -176,8 +171,7 @@ class Start:
     def write(self, before: str | None = None) -> None:
         """Write the schema, and open the budget if there is none of this name.
 
-        Args:
-            before: What an earlier round of the same start wrote: only that may be written over.
+        Only what an earlier round of the same start wrote, ``before``, is written over.
         """
         self.check()
         place = self.file("schema")
@@ -193,9 +187,7 @@ class Start:
             temporary.write_text(self.schema, encoding="utf-8")
         with Ledger.open(self.file("ledger")) as book:
             if self.population not in book.datasets():
-                book.create(
-                    self.population, self.total.strip() or self.epsilon.strip(), unit=Unit.parse(self.unit)
-                )
+                book.create(self.population, self.most, unit=Unit.parse(self.unit))
 
     def rehearse(self) -> Rehearsal:
         """What publishing would do with the records: for the custodian's eyes."""
