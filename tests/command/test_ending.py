@@ -120,6 +120,8 @@ def test_ctrl_c_while_duckdb_counts_is_ctrl_c(error):
         def execute(self, _):
             raise error
 
+        sql = execute
+
     with pytest.raises(KeyboardInterrupt):
         Duck(Interrupted(), "r", "the table")
 
