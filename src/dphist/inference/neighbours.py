@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.curve import hilbert_order
+from dphist.kernels.halves import doubled, halved
 from dphist.kernels.levels.fit import Denoised, denoise
-from dphist.kernels.pairs import doubled, halved
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.tables.fitting import bounds, settled_order
 from dphist.inference.tables.residuals import centred, subsets, sum_to
-from dphist.kernels.pairs import doubled, halved
+from dphist.kernels.halves import doubled, halved
 
 FloatArray = NDArray[np.float64]
 Ordered = tuple[bool, ...] | None
