@@ -120,9 +120,10 @@ class Duck(Sql):
         whole = all(isinstance(edge, int) for edge in edges)
         number, edge = (self.quote(f"dphist {what} {self._bins}") for what in ("bin", "edge"))
         self._bins += 1
-        # The last bin is closed, so its upper edge begins none.
-        listed = ", ".join(map(self.literal, edges[:-1]))
-        table = f"(SELECT unnest([{listed}]) AS {edge}, unnest(range({len(edges) - 1})) AS {number}) AS edges"
+        # The last bin is closed, so its upper edge begins none; of bins that begin at one edge the last has the values.
+        begins = {edge: place for place, edge in enumerate(edges[:-1])}
+        starts, places = (", ".join(map(self.literal, each)) for each in (begins, begins.values()))
+        table = f"(SELECT unnest([{starts}]) AS {edge}, unnest([{places}]) AS {number}) AS edges"
         found = f"TRY_CAST({value} AS {'BIGINT' if whole else 'DOUBLE'}) >= {edge}"
         self.relation = f"(SELECT * FROM {self.relation} ASOF LEFT JOIN {table} ON {found}) AS binned"
         return number
