@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
-from dphist.kernels.levels.listed import count_weights, normal_base, tail_of
 from dphist.kernels.normal import DENSITY, scaled_tail, truncated
 
 FloatArray = NDArray[np.float64]
@@ -92,90 +91,49 @@ def _far(value: int, level: float, v: float, rate: float) -> bool:
     return d * d > 2.0 * most * v
 
 
-@kernel
-def _listed_laplace(
-    values: IntArray, level: float, c: float, rate: float, order: int, out: FloatArray
-) -> None:
-    """Exact log-likelihood (order 0) or else E[count^order | seen], for a level whose counts are few enough to list."""
-    tail = tail_of(level, c)
-    p = count_weights(level, c, tail)
-    # below[j] = Σ_{x≤j} p(x) e^{rate(x−j)} and above[j] = Σ_{x>j} p(x) e^{−rate(x−j)}: running, so nothing overflows.
-    fade = math.exp(-rate)
-    below = np.empty(tail + 1)
-    above = np.zeros(tail + 2)
-    below_m = np.empty(tail + 1)
-    above_m = np.zeros(tail + 2)
-    run = 0.0
-    run_m = 0.0
-    for x in range(tail + 1):
-        power = 1.0 if order == 0 else float(x) if order == 1 else float(x) * x
-        run = run * fade + p[x]
-        run_m = run_m * fade + p[x] * power
-        below[x] = run
-        below_m[x] = run_m
-    run = 0.0
-    run_m = 0.0
-    for x in range(tail, -1, -1):
-        above[x] = run
-        above_m[x] = run_m
-        power = 1.0 if order == 0 else float(x) if order == 1 else float(x) * x
-        run = (run + p[x]) * fade
-        run_m = (run_m + p[x] * power) * fade
-    base = math.log(math.tanh(0.5 * rate))
-    # Most values lie beyond the counts that are listed.
-    log_below, log_beyond = math.log(run + 1e-300), math.log(below[tail] + 1e-300)
-    for i in range(values.size):
-        y = values[i]
-        if y < 0:
-            total, weighted, shift = run, run_m, rate * (y + 1)
-        elif y > tail:
-            total, weighted, shift = below[tail], below_m[tail], -rate * (y - tail)
-        else:
-            total, weighted, shift = below[y] + above[y], below_m[y] + above_m[y], 0.0
-        if order == 0:
-            log = log_below if y < 0 else log_beyond if y > tail else math.log(total + 1e-300)
-            out[i] = base + shift + log
-        else:
-            out[i] = weighted / (total + 1e-300)
-
-
-@kernel
-def _listed_normal(
-    values: IntArray, level: float, c: float, normal: float, order: int, out: FloatArray
-) -> None:
-    """As `_listed_laplace`, under Gaussian noise: the listed counts one by one, those near the value only."""
-    tail = tail_of(level, c)
-    p = count_weights(level, c, tail)
-    logs = np.empty(tail + 1)
-    for x in range(tail + 1):
-        logs[x] = math.log(p[x] + 1e-300)
-    base = normal_base(normal)
-    half = 0.5 / normal
-    for i in range(values.size):
-        y = values[i]
-        best = -math.inf
-        for x in range(tail + 1):
-            best = max(best, logs[x] - half * (y - x) * (y - x))
-        total = 0.0
-        weighted = 0.0
-        for x in range(tail + 1):
-            gap = logs[x] - half * (y - x) * (y - x) - best
-            if gap > -40.0:
-                weight = math.exp(gap)
-                total += weight
-                weighted += weight * (1.0 if order == 0 else float(x) if order == 1 else float(x) * x)
-        out[i] = base + best + math.log(total) if order == 0 else weighted / total
-
-
-@kernel
-def _listed(
-    values: IntArray, level: float, c: float, rate: float, normal: float, order: int, out: FloatArray
-) -> None:
-    """Log-likelihood of a level whose counts are few enough to list (order 0), or else E[count^order | seen]."""
+def _at_zero(rate: float, normal: float) -> float:
+    """Log of the chance of no noise; of Gaussian noise the continuum's, but where there is very little."""
+    if normal > 0.5:
+        return -0.5 * math.log(2.0 * math.pi * normal)
     if normal > 0.0:
-        _listed_normal(values, level, c, normal, order, out)
+        return -math.log(1.0 + 2.0 * math.exp(-0.5 / normal) + 2.0 * math.exp(-2.0 / normal))
+    return math.log(math.tanh(0.5 * rate))
+
+
+def _listed(
+    values: IntArray, grid: FloatArray, c: float, rate: float, normal: float
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """The levels whose counts are few enough to be listed; how likely noise brings values from counts; laws of counts.
+
+    Noise is told beside that from the nearest listed count, whose logarithm comes last: values far beyond all counts
+    still tell levels apart. Of laws there is a row for each level.
+    """
+    variance = grid + (c * grid) ** 2
+    levels = np.flatnonzero((variance > 0.0) & (variance < GAUSSIAN_FROM))
+    tails = grid + 12.0 * np.sqrt(variance) + 12.0 + 10.0 * (1.0 + c * c * grid)
+    counts = np.arange(int(tails[levels].max(initial=0.0)) + 1)
+    laws = np.zeros((levels.size, counts.size))
+    for k, law in zip(levels, laws, strict=True):
+        law[:] = _counted(grid[k], c, counts) * (counts <= int(tails[k]))
+    nearest = np.abs(values - np.clip(values, 0, counts[-1]))
+    gaps = np.abs(values[:, None] - counts)
+    if normal > 0.0:
+        base, logs = -0.5 * nearest * nearest / normal, -0.5 * gaps * gaps / normal
     else:
-        _listed_laplace(values, level, c, rate, order, out)
+        base, logs = -rate * nearest, -rate * gaps
+    return levels, np.exp(logs - base[:, None]), laws / laws.sum(axis=1, keepdims=True), base
+
+
+def _counted(level: float, c: float, counts: IntArray) -> FloatArray:
+    """Poisson (c = 0) or negative binomial probabilities of 0, 1, …, by their recurrence."""
+    # Levels listed here are below 60, so the first probability is at least e⁻⁶⁰ and nothing underflows.
+    if c * c * level < 1e-3:
+        first, ratios = math.exp(-level), level / counts[1:]
+    else:
+        shape = 1.0 / (c * c)
+        first = math.exp(shape * math.log(shape / (shape + level)))
+        ratios = level / (shape + level) * (counts[:-1] + shape) / counts[1:]
+    return np.cumprod(np.append(first, ratios))
 
 
 def likelihoods(
@@ -183,7 +141,10 @@ def likelihoods(
 ) -> tuple[FloatArray, FloatArray]:
     """Likelihood of each value at each level, every row scaled to a largest entry of 1, and the scales' logs."""
     table = np.empty((values.size, grid.size))
-    _logs(values, grid, c, rate, normal, table)
+    zero = _at_zero(rate, normal)
+    _logs(values, grid, c, rate, normal, zero, table)
+    levels, near, laws, base = _listed(values, grid, c, rate, normal)
+    table[:, levels] = np.log(near @ laws.T + 1e-300) + (base[:, None] + zero)
     return table, _rescaled(table)
 
 
@@ -195,20 +156,17 @@ def _logs(
     c: float,
     rate: float,
     normal: float,
+    zero: float,
     table: FloatArray,
 ) -> None:
-    """Log-likelihoods of every value at every level."""
+    """Log-likelihoods of every value at every level whose counts are not listed."""
     n = values.size
-    column = np.empty(n)
-    zero = normal_base(normal) if normal > 0.0 else math.log(math.tanh(0.5 * rate))
     for k in range(grid.size):
         level = grid[k]
         v = level + (c * level) * (c * level)
         if 0.0 < v < GAUSSIAN_FROM:
-            _listed(values, level, c, rate, normal, 0, column)
-            for i in range(n):
-                table[i, k] = column[i]
-        elif normal > 0.0:
+            continue
+        if normal > 0.0:
             base = zero if level == 0.0 else -0.5 * math.log(2.0 * math.pi * (v + normal))
             for i in range(n):
                 table[i, k] = base - 0.5 * ((values[i] - level) * (values[i] - level)) / (v + normal)
@@ -250,6 +208,12 @@ def moments(
     """E[count] and Var[count] given each value and each level; 0 where ``table`` says that the level cannot be."""
     first, second = np.zeros(table.shape), np.zeros(table.shape)
     _moments(values, grid, c, rate, normal, table, first, second)
+    levels, near, laws, _ = _listed(values, grid, c, rate, normal)
+    counts = np.arange(laws.shape[1])
+    whole, once, twice = (near @ (laws * power).T for power in (1, counts, counts * counts))
+    whole += 1e-300
+    first[:, levels] = once / whole
+    second[:, levels] = np.maximum(twice / whole - first[:, levels] ** 2, 0.0)
     return first, second
 
 
@@ -265,19 +229,10 @@ def _moments(
     second: FloatArray,
 ) -> None:
     n = values.size
-    column = np.empty(n)
     for k in range(1, grid.size):
         level = grid[k]
         v = level + (c * level) * (c * level)
         if v < GAUSSIAN_FROM:
-            # The order is handed over, not written in: of constants numba compiles one version each.
-            for order in range(1, 3):
-                _listed(values, level, c, rate, normal, order, column)
-                for i in range(n):
-                    if order == 1:
-                        first[i, k] = column[i]
-                    else:
-                        second[i, k] = max(column[i] - first[i, k] * first[i, k], 0.0)
             continue
         s = math.sqrt(v)
         for i in range(n):
