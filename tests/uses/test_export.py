@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import dphist
 from dphist.cli.commands import app
 from dphist.errors import InputError, OutputError
+from dphist.release import exporting
 from dphist.uses import export
 
 DOMAIN = dphist.Domain(
@@ -68,7 +69,7 @@ def test_any_name_has_its_description(tmp_path):
     assert told["low"] == told["high"]
 
 
-def test_a_spreadsheet_explains_itself(release, tmp_path):
+def test_a_spreadsheet_explains_itself(release, tmp_path, monkeypatch):
     export(release, tmp_path / "out.xlsx")
     book = pd.read_excel(tmp_path / "out.xlsx", sheet_name=None)
     check(book["counts"], release)
@@ -83,8 +84,9 @@ def test_a_spreadsheet_explains_itself(release, tmp_path):
     first = [cell.value for cell in next(sheet.iter_rows(min_row=2, max_row=2))]
     assert first[:3] == [30, dt.datetime(2024, 2, 28), "=1+1"]
     assert sheet["C2"].data_type != "f"
+    monkeypatch.setattr(exporting, "_SHEET", 30)
     with pytest.raises(OutputError, match=r"\.csv"):
-        export(release, tmp_path / "large.xlsx", largest=30)
+        export(release, tmp_path / "large.xlsx")
     assert not (tmp_path / "large.xlsx").exists()
 
 
@@ -161,7 +163,7 @@ def test_every_column_of_tables_is_described(survey, tmp_path):
     assert b"measured: whether" in words[b"columns"]
 
 
-def test_each_measured_table_has_a_sheet_with_totals(survey, tmp_path):
+def test_each_measured_table_has_a_sheet_with_totals(survey, tmp_path, monkeypatch):
     book = pd.read_excel(export(survey, tmp_path / "out.xlsx")[0], sheet_name=None)
     assert list(book) == [*PAIRS, "about"]
     sheet = book["sex, place"]
@@ -172,8 +174,9 @@ def test_each_measured_table_has_a_sheet_with_totals(survey, tmp_path):
     assert np.allclose(sheet.iloc[6:][["estimate", "low", "high"]].T, rows_of(survey, ("sex", "place")))
     # What has no number, the cell of everything else, is no total.
     assert book["pay, sex"].pay.tolist().count("total") == 3
+    monkeypatch.setattr(exporting, "_SHEET", 35)
     with pytest.raises(OutputError, match="of age, pay would have 35; export it"):
-        export(survey, tmp_path / "out.xlsx", largest=35)
+        export(survey, tmp_path / "out.xlsx")
 
 
 def test_guesses_are_written_when_asked_for_and_say_so(survey, tmp_path):
@@ -224,11 +227,10 @@ def test_sums_of_tables_are_those_of_their_cells(tmp_path):
 
 
 def test_a_sheet_that_cannot_be_is_refused_before_anything_is_asked(survey, tmp_path, monkeypatch):
-    from dphist.release import exporting
-
     monkeypatch.setattr(exporting, "_content", None)
+    monkeypatch.setattr(exporting, "_SHEET", 100)
     with pytest.raises(OutputError, match=r"the one of guesses would have 144; .* without guesses"):
-        export(survey, tmp_path / "out.xlsx", guesses=True, largest=100)
+        export(survey, tmp_path / "out.xlsx", guesses=True)
 
 
 def test_no_table_is_lost_to_another_of_the_same_name(tmp_path):

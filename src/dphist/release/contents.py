@@ -6,7 +6,7 @@ each other; `dphist.release.release` puts them together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import ReleaseError, TooLargeError, VerificationError
+from dphist.errors import TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.published import TableEstimate
@@ -27,14 +27,11 @@ from dphist.model.transcript import Transcript
 from dphist.model.workload import Workload
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.cells.cells import LARGEST_ARRAY, Pair, fitting
-from dphist.release.columns import plain_numbers
 from dphist.release.guarantee import Guarantee, Receipt
 from dphist.release.held import Story, read
-from dphist.release.maker import Deferred, Maker, WhenAsked
+from dphist.release.maker import Deferred, Maker, WhenAsked, write_mechanism
 
 if TYPE_CHECKING:
-    import pyarrow.parquet
-
     from dphist.mechanisms.protocol import Mechanism
     from dphist.private.gate import PrivateCounts
 
@@ -44,13 +41,14 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class WrittenBounds:
-    """The bounds that a file holds; they are read when somebody wants them."""
+    """The bounds that a file holds, which are read when somebody wants them, and all that it says of itself."""
 
-    file: pyarrow.parquet.ParquetFile
+    columns: Mapping[str, NDArray[Any]]
     low: str
     high: str
     confidence: float
-    software: str
+    told: Mapping[bytes, bytes]
+    """Its metadata."""
     raw: Any
     """The same file, byte for byte."""
 
@@ -60,23 +58,10 @@ class WrittenBounds:
 
     def rows(self, begin: int, end: int) -> Pair:
         """Some rows of both columns."""
-        import pyarrow as pa
-
-        groups = range(self.file.num_row_groups)
-        sizes = [self.file.metadata.row_group(group).num_rows for group in groups]
-        starts = np.cumsum([0, *sizes])
-        wanted = [group for group in groups if starts[group] < end and begin < starts[group + 1]]
-        if not wanted:
-            return np.zeros(0), np.zeros(0)
-        try:
-            table = self.file.read_row_groups(wanted, columns=[self.low, self.high])
-            table = table.slice(begin - starts[wanted[0]], end - begin)
-            low, high = (
-                plain_numbers(table.column(name)).astype(np.float64) for name in (self.low, self.high)
-            )
-            return low, high
-        except (pa.ArrowException, OSError, ValueError):
-            raise ReleaseError("the file is damaged: its bounds cannot be read") from None
+        low, high = (
+            np.asarray(self.columns[name][begin:end], dtype=np.float64) for name in (self.low, self.high)
+        )
+        return low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +86,6 @@ class Contents:
     # What the file says that this was read from; whatever changes the release forgets it.
     _story: Story | None = field(default=None, init=False, repr=False)
     _written: WrittenBounds | None = field(default=None, init=False, repr=False)
-    # What the lines that were asked about last were found to be (`dphist.release.cube`).
-    _lines: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     # The interval of every cell at the confidence that was asked for last.
     _bounds: dict[float, Pair] = field(default_factory=dict, init=False, repr=False)
 
@@ -148,9 +131,6 @@ class Contents:
         held = self.__dict__["mechanism"]
         if isinstance(held, Deferred):
             return held.described
-        # Loaded here: who reads a file needs no mechanism.
-        from dphist.release.foreign import write_mechanism
-
         return write_mechanism(held)
 
     @property

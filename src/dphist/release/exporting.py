@@ -84,7 +84,6 @@ def export(
     confidence: float = 0.95,
     guesses: bool = False,
     replicates: int | None = None,
-    largest: int = _SHEET,
 ) -> list[Path]:
     """Write what was measured: a row per cell with its labels, ``estimate``, ``low`` and ``high``.
 
@@ -100,7 +99,6 @@ def export(
         guesses: Whether to write what was not measured, too: not ``measured``, and empty where there is no guess.
         replicates: How many draws of the whole table to write beside it, as ``r1``, ``r2``, …: the error of whatever is
             worked out of ``estimate`` is its spread over them (`Release.replicates`).
-        largest: How many rows a sheet may have, its head included.
 
     Returns:
         The files that were written.
@@ -128,9 +126,9 @@ def export(
     else:
         cells, sheets = _laid_out(release, guesses)
     for name, runs in sheets if kind == ".xlsx" else ():
-        if (rows := sum(end - begin for begin, end, _ in runs)) >= largest:
+        if (rows := sum(end - begin for begin, end, _ in runs)) >= _SHEET:
             raise OutputError(
-                f"a sheet has at most {largest:,} rows and the one of {name} would have {rows:,}; export it as .csv"
+                f"a sheet has at most {_SHEET:,} rows and the one of {name} would have {rows:,}; export it as .csv"
                 f"{', or without guesses' if guesses else ', or publish coarser bins'}"
             )
     content = _content(release, cells, sheets, confidence)

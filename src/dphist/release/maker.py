@@ -1,4 +1,7 @@
-"""Who made a release: kept in its file in words and as options, so that a reader needs no mechanism to be told."""
+"""Who made a release: in its file in words and as options, so that a reader needs no mechanism to be told.
+
+A mechanism is made again when it is needed; one that cannot be made here can still be named.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,15 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dphist.errors import ReleaseError
+from dphist.errors import MechanismError, ReleaseError
 
 if TYPE_CHECKING:
+    from dphist.inference.estimate import Estimate
     from dphist.mechanisms.protocol import Mechanism
+    from dphist.private.gate import PrivateCounts
+
+# What a description that was tampered with can raise.
+_MISFITS = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -59,10 +67,16 @@ class Deferred:
 
     @cached_property
     def made(self) -> Mechanism:
-        """The mechanism; one that cannot be made here can still be named."""
-        from dphist.release.foreign import read_mechanism
+        """The mechanism, or what stands for one that cannot be made here."""
+        # Loaded here: who reads a file needs no mechanism.
+        from dphist.mechanisms.spec import from_json
 
-        return read_mechanism(self.described)
+        try:
+            return from_json(self.described)
+        except MechanismError as refused:
+            return ForeignMechanism(self.described, str(refused))
+        except _MISFITS:
+            raise ReleaseError("its mechanism cannot be read") from None
 
 
 class WhenAsked:
@@ -81,3 +95,41 @@ class WhenAsked:
     def __set__(self, holder: Any, value: Any) -> None:
         """Hold it as it is."""
         holder.__dict__[self.name] = value
+
+
+def write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
+    """A mechanism by name and options."""
+    if isinstance(mechanism, ForeignMechanism):
+        return mechanism.described
+    from dphist.mechanisms.spec import to_json
+
+    return to_json(mechanism)
+
+
+class ForeignMechanism:
+    """Stands for a mechanism that cannot be made here: the release can be read, not replayed.
+
+    It, or what it holds, is not in the list of mechanisms, or was told options that are not there; ``refusal`` says
+    which.
+    """
+
+    def __init__(self, described: dict[str, Any], refusal: str) -> None:
+        self.described = described
+        self.refusal = refusal
+
+    @property
+    def words(self) -> str:
+        """What is wrong with it."""
+        return f"by {self.described['name']!r}, which cannot be made here: {self.refusal}"
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Refuse, and say what is missing."""
+        raise self.refused
+
+    @property
+    def refused(self) -> MechanismError:
+        """Why it cannot be replayed."""
+        return MechanismError(
+            f"this release was made {self.words}; it can be read and asked, but verification needs the mechanism "
+            "as it was"
+        )

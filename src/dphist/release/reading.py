@@ -113,10 +113,11 @@ def load(path: str | PathLike[str]) -> Release:
             raise ReleaseError("its description is written in another way than a release's is")
         insist_on_room(wanted_memory(raw) + _unpacked(description))
         release = _read(file, description)
-        named, software = description["bounds"], metadata[b"software"].decode()
+        low, high = (description["bounds"][end] for end in ("low", "high"))
         confidence = read_confidence(description["confidence"])
-        bounds = WrittenBounds(file, named["low"], named["high"], confidence, software, raw)
-        object.__setattr__(release, "_written", bounds)
+        # Columns of their own: an array of the model may be the same by chance, and does not point to these.
+        written = WrittenBounds(_Columns(file), low, high, confidence, metadata, raw)
+        object.__setattr__(release, "_written", written)
         return release
     except TooLargeError as error:
         raise ReleaseError(f"{place} cannot be read here: {error}") from None
@@ -269,7 +270,10 @@ class _Columns(dict[str, NDArray[Any]]):
         # Texts, which may be of any length, are not even read.
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             raise ReleaseError("a column of numbers holds something else")
-        self[name] = plain_numbers(self._file.read(columns=[name]).column(0))
+        try:
+            self[name] = plain_numbers(self._file.read(columns=[name]).column(0))
+        except (pa.ArrowException, OSError, ValueError):
+            raise ReleaseError("the file is damaged: a column cannot be read") from None
         return self[name]
 
 

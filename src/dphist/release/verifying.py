@@ -11,9 +11,8 @@ from dphist.mechanisms.protocol import bare, made_by, with_reason
 from dphist.mechanisms.spec import show
 from dphist.release.contents import Contents
 from dphist.release.file.nothing_else import check_written_again
-from dphist.release.foreign import ForeignMechanism, write_mechanism
 from dphist.release.held import check_model
-from dphist.release.maker import Maker
+from dphist.release.maker import ForeignMechanism, Maker, write_mechanism
 from dphist.version import __version__
 
 _ROWS = 1 << 20
@@ -64,7 +63,7 @@ def _check_bounds(release: Contents, *, exact: bool) -> None:
             if not np.allclose(one, other, rtol=slack, atol=slack, equal_nan=True):
                 raise VerificationError(
                     "a bound in the file is not what this release's interval is, as dphist "
-                    f"{__version__} computes it (the file was written by {written.software})"
+                    f"{__version__} computes it (the file was written by {written.told.get(b'software', b'').decode(errors='replace')})"
                 )
 
 

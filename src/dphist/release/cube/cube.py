@@ -25,8 +25,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-# Lines are kept if they have at most 4,194,304 numbers in all.
-_KEPT = 1 << 22
 # Cells (None), or a depth of the attribute's hierarchy.
 Level = int | None
 Groups = tuple[tuple[str, Level], ...]
@@ -361,16 +359,10 @@ class Cube:
             if len(allowed.low) > 1:
                 raise QueryError(f"{name}: give one range of it, not several")
             span = int(allowed.low[0, 0]), int(allowed.high[0, 0])
-        key = name, span, *(each.tobytes() for each in (low, high, owner))
-        lines = self.release._lines.get(key)
-        if lines is None:
-            groups = range(int(owner.max()) + 1)
-            lines = [read_line(self.release, name, span, low[owner == g], high[owner == g]) for g in groups]
-            # A release is asked again and again, and never changes: what it was asked last is kept if it is not much.
-            self.release._lines.clear()
-            if sum(line.weight for line in lines) <= _KEPT:
-                self.release._lines[key] = lines
-        return labels, lines
+        groups = range(int(owner.max()) + 1)
+        return labels, [
+            read_line(self.release, name, span, low[owner == g], high[owner == g]) for g in groups
+        ]
 
     def _lines(self, name: str, ask: Callable[[Sequence[Line]], list[Table]]) -> Table:
         """Ask all groups for tables that belong to an ordered attribute, one under the other."""

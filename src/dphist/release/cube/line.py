@@ -54,11 +54,6 @@ class NoisyLine:
         return attribute
 
     @property
-    def weight(self) -> int:
-        """How many numbers it holds, about, once it was asked."""
-        return self._edges.size**2 + 10 * self._size
-
-    @property
     def labels(self) -> Sequence[str]:
         """A text for every cell."""
         return self._attribute.labels[self.start : self.stop]

@@ -39,7 +39,7 @@ def _check_told(release: Contents, told: Mapping[bytes, bytes], confidence: floa
         raise VerificationError(
             f"its description says more than a release does, or otherwise: {other or 'order'}"
         )
-    if not _SOFTWARE.fullmatch(told[b"software"].decode(errors="replace")):
+    if not _SOFTWARE.fullmatch(told.get(b"software", b"").decode(errors="replace")):
         raise VerificationError("the program that wrote the file has a strange name")
 
 
@@ -58,7 +58,7 @@ def check_written_again(release: Contents) -> None:
         return
     import pyarrow as pa
 
-    told, theirs = written.file.metadata.metadata, written.raw
+    told, theirs = written.told, written.raw
     _check_told(release, told, written.confidence)
     with tempfile.TemporaryFile() as ours:
         write(release, ours, written.confidence, said={name: told[name] for name in (KEY, b"software")})
