@@ -61,9 +61,10 @@ def _check_bounds(release: Contents, *, exact: bool) -> None:
         wanted = release.cells.bounds(release, begin, end, written.confidence)
         for one, other in zip(written.rows(begin, end), wanted, strict=True):
             if not np.allclose(one, other, rtol=slack, atol=slack, equal_nan=True):
+                software = written.told.get(b"software", b"").decode(errors="replace")
                 raise VerificationError(
                     "a bound in the file is not what this release's interval is, as dphist "
-                    f"{__version__} computes it (the file was written by {written.told.get(b'software', b'').decode(errors='replace')})"
+                    f"{__version__} computes it (the file was written by {software})"
                 )
 
 
