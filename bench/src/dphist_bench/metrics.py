@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Questions(Protocol):
-    """Anything that turns counts into answers, such as a :class:`dphist.model.workload.Workload`."""
+    """Anything that turns counts into answers, such as a workload."""
 
     def answer(self, counts: Any, /) -> Any:
         """Answer every question on these counts."""
@@ -91,12 +91,9 @@ def interval_error(truth: ArrayLike, estimate: ArrayLike) -> float:
 def kl_divergence(truth: ArrayLike, estimate: ArrayLike, *, floor: float = 0.01) -> float:
     """Kullback-Leibler divergence Σ p log(p/q), in nats, of the estimate's distribution q from the true p.
 
-    Counts become distributions by dividing by their sums, and 0·log 0 is 0. A noisy estimate can be zero or
-    negative where the truth is not, which would make the divergence infinite or undefined, so estimates are
-    prepared first: negative ones count as zero, and one below ``floor`` records in a cell that does hold
-    records counts as ``floor``. Cells that are truly empty are not raised, so the divergence of the truth
-    from itself is exactly zero and it is never negative. The papers do not say what they do; with another
-    floor the values differ, so only compare values that were computed with the same one.
+    A noisy estimate can be zero or negative where the truth is not, which would make the divergence infinite or
+    undefined, so negative ones count as zero, and one below ``floor`` records in a cell that does hold records as
+    ``floor``. The papers do not say what they do; only compare values that were computed with the same floor.
     """
     exact, guess = _pair(truth, estimate)
     if not 0 < floor <= 1:

@@ -67,15 +67,6 @@ def network_trace(n: int = 1_423, records: int = 65_536, seed: int = 0) -> IntAr
     return sample(value**-2.1 + 1e-10 * n, records, seed)
 
 
-def network_hosts(n: int = 4_096, records: int = 25_714, seed: int = 0) -> IntArray:
-    """Draw the connections of every internal host: nearly all cells empty, a few hosts with thousands."""
-    draw = generator(seed)
-    weights = np.zeros(n)
-    busy = draw.choice(n, size=max(1, (3 * n) // 100), replace=False)
-    weights[busy] = draw.pareto(0.9, busy.size) + 0.05
-    return sample(weights, records, seed + 1)
-
-
 def social_degrees(n: int = 1_678, records: int = 32_768, seed: int = 0) -> IntArray:
     """How many people have 1, 2, 3 … friends: a broad log-normal hump that thins out over a long tail."""
     value = np.arange(1, n + 1, dtype=np.float64)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import every, power
 from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.results import Results, geometric_mean
+from dphist_bench.timing import least
 from dphist_bench.views import Lines
 
 BASIC, PLUS, STAR = "Basic", "Privelet+", "Privelet*"
@@ -81,9 +81,7 @@ class Times:
             records, side = min(records, 20_000), min(side, 10)
         _warm(case.method)
         domain, table = _domain(side), _records(records, side)
-        start = time.process_time()
-        _release(table, domain, _TIMED[case.method])
-        yield Reading(_SECONDS, time.process_time() - start)
+        yield Reading(_SECONDS, least(partial(_release, table, domain, _TIMED[case.method]), 1))
 
 
 def _order(results: Results) -> Finding:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
 from dphist.mechanisms.noisefirst import NoiseFirst
 from dphist.mechanisms.protocol import Mechanism
-from dphist.testing import open_counts
+from dphist.testing import run
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import beats, every, power
 from dphist_bench.data import social_degrees
 from dphist_bench.experiment import Claim, Experiment, Finding, IntArray
 from dphist_bench.papers.xu2013_setup import EPSILONS, structure_first
 from dphist_bench.results import Results
+from dphist_bench.timing import least
 from dphist_bench.views import Lines
 
 # A mechanism for these counts and so many buckets.
@@ -65,13 +65,8 @@ class _Times:
         epsilon = f"{x:g}" if case.data == _BUDGETS else "0.1"
         mechanism = _METHODS[case.method](counts, buckets)
         _warm(case.method)
-        times = []
-        for _ in range(1 if setting.quick else 3):
-            right = open_counts(counts, epsilon)
-            started = time.process_time()
-            mechanism.estimate(right)
-            times.append(time.process_time() - started)
-        yield Reading("CPU s", min(times))
+        once = partial(run, mechanism, counts, epsilon)
+        yield Reading("CPU s", least(once, 1 if setting.quick else 3))
 
 
 def _network(cells: int) -> IntArray:
@@ -82,7 +77,7 @@ def _network(cells: int) -> IntArray:
 @cache
 def _warm(method: str) -> None:
     counts = _network(150)
-    _METHODS[method](counts, 20).estimate(open_counts(counts, "1"))
+    run(_METHODS[method](counts, 20), counts, "1")
 
 
 def _steady(results: Results) -> Finding:

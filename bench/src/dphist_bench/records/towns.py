@@ -13,8 +13,7 @@ one by one in one respect: what a stranger does to everybody may be hidden by wh
 is text already cannot become text again). Hence half of the towns get no stranger and must not move at all, batches are
 of all sizes from one stranger on, and some pairs are compared one by one besides, in a town alone.
 
-From a batch that is refused those are sifted out with whom the table of a single town is refused already; should the
-rest be refused still, it is halved, until the strangers with whom a table is refused are alone.
+A batch that is refused is halved, until the strangers with whom a table is refused are alone.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ from dphist_bench.records.sources import Put, UnrepresentableError
 
 # People of the crowd in a town, the fewest in all, and how often others join the same crowd.
 _PEOPLE, _FEWEST, _ROUNDS = 2, 20, 8
-# Where some are refused: how many others must be known before they come again, and how often somebody new does still.
-_ENOUGH, _NEW = 40, 0.1
 # What makers of sources raise for rows that they cannot hold: there is no such table.
 _NO_TABLE = (UnrepresentableError, TypeError, ValueError, OverflowError)
 
@@ -52,8 +49,6 @@ class Tally:
     seconds: float = 0.0
     #: By door: pairs compared, and the largest distance over what was promised.
     doors: dict[str, tuple[int, float]] = field(default_factory=dict)
-    #: Strangers who were let in where others were refused, by whether ids were texts.
-    welcome: dict[bool, list[list[Row]]] = field(default_factory=lambda: {False: [], True: []})
 
     @property
     def compared(self) -> int:
@@ -99,7 +94,9 @@ def compare_towns(
     draw = np.random.default_rng(seed)  # noqa: TID251 -- data only
     found, begun = Tally(), time.perf_counter()
     left = list(doors)
-    while found.pairs < pairs and time.perf_counter() - begun < seconds:
+    while (
+        found.pairs < pairs and found.impossible < 20 * pairs + 100 and time.perf_counter() - begun < seconds
+    ):
         unit = units[int(draw.integers(0, len(units)))]
         text = bool(draw.random() < 0.4)
         door = left[int(draw.integers(0, len(left)))]
@@ -122,8 +119,7 @@ def compare_towns(
             most = 1 + int(draw.integers(0, max(1, min(towns // 2, pairs - found.pairs))))
             chosen = sorted(draw.permutation(towns)[:most].tolist())
             joining = {
-                town: [{**row, "town": town} for row in _one_more(draw, town, found.welcome[text], text=text)]
-                for town in chosen
+                town: [{**row, "town": town} for row in stranger(draw, town, text=text)] for town in chosen
             }
             _compare(scene, joining, found, draw)
     found.seconds = time.perf_counter() - begun
@@ -142,25 +138,12 @@ class Scene:
     before: Found
 
 
-def _one_more(draw: Generator, town: int, known: list[list[Row]], *, text: bool) -> list[Row]:
-    """Somebody new; or, where many are refused, mostly somebody who was let in before, under an id of their own."""
-    if len(known) < _ENOUGH or draw.random() < _NEW:
-        return stranger(draw, town, text=text)
-    person = known[int(draw.integers(0, len(known)))]
-    user = person[0]["user"]
-    if user is not None:
-        user = f"{user}~{town}" if text else user - 1000 * (town + 1)
-    return [{**row, "user": user} for row in person]
-
-
 def _in_towns(rows: list[Row], towns: int, *, text: bool) -> list[Row]:
     """Two people a town. Texts that differ in case alone share one, and would show in its cells."""
     return [{**row, "town": int(str(row["user"])[3:] if text else row["user"]) % towns} for row in rows]
 
 
-def _compare(
-    scene: Scene, joining: dict[int, list[Row]], found: Tally, draw: Generator, *, sifted: bool = False
-) -> None:
+def _compare(scene: Scene, joining: dict[int, list[Row]], found: Tally, draw: Generator) -> None:
     larger = scene.table
     for person in joining.values():
         larger = larger.joined_by(person, draw)
@@ -169,14 +152,10 @@ def _compare(
     except (*_NO_TABLE, DphistError) as error:
         if len(joining) == 1:
             found.note(error)
-        elif not sifted:
-            welcome = _sift(scene, joining, found, draw)
-            if welcome:
-                _compare(scene, welcome, found, draw, sifted=True)
-        else:
-            half = len(joining) // 2
-            for some in (list(joining)[:half], list(joining)[half:]):
-                _compare(scene, {town: joining[town] for town in some}, found, draw, sifted=True)
+            return
+        half = len(joining) // 2
+        for some in (list(joining)[:half], list(joining)[half:]):
+            _compare(scene, {town: joining[town] for town in some}, found, draw)
         return
     moved = scene.door.ratio(scene.before, after, scene.unit, scene.towns)
     found.pairs += len(joining)
@@ -184,28 +163,3 @@ def _compare(
     moved[list(joining)] = 0
     # Where nobody joined nothing may move: somebody who lives elsewhere was touched.
     found.passed(scene.door.name, len(joining), math.inf if moved.any() else worst)
-
-
-def _sift(scene: Scene, joining: dict[int, list[Row]], found: Tally, draw: Generator) -> dict[int, list[Row]]:
-    """Those of the strangers with whom the table of one town is counted; the others are noted as refused.
-
-    A town alone is a small table and soon counted, where halving counts the large one again for each that is refused.
-    Those who are let in are compared here too, one by one, and then together with the rest.
-    """
-    home = min(joining)
-    here = range(home, home + 1)
-    rows = [row for row in scene.table.crowd if row["town"] == home]
-    alone = Table(rows, (), rows)
-    before = scene.door.read(scene.put(alone), here, scene.unit)
-    welcome: dict[int, list[Row]] = {}
-    for town, person in joining.items():
-        moved_in = [{**row, "town": home} for row in person]
-        try:
-            after = scene.door.read(scene.put(alone.joined_by(moved_in, draw)), here, scene.unit)
-        except (*_NO_TABLE, DphistError) as error:
-            found.note(error)
-            continue
-        found.worst = max(found.worst, float(scene.door.ratio(before, after, scene.unit, 1)[0]))
-        welcome[town] = person
-        found.welcome[isinstance(scene.table.crowd[0]["user"], str)].append(person)
-    return welcome
