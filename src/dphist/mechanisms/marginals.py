@@ -23,6 +23,7 @@ from dphist.inference.tables.residuals import Axes
 from dphist.inference.tables.shrunk import Departures, Shrunk, TableNoise
 from dphist.inference.tables.synthesis import RakedModel
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.trees.layout import box_labels
 from dphist.model.domain import Domain, Nominal
 from dphist.model.law import Kind
 from dphist.model.phrases import counted
@@ -102,14 +103,10 @@ class Marginals:
     def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Ask for every table once, then fit: the cube if it is one of them, else tables."""
         axes, shares = self._tables(data)
-        grid = np.indices(data.shape, dtype=np.int32, sparse=True)
         values: list[FloatArray] = []
         scales: list[float] = []
         for right, table in zip(data.split(*shares), axes, strict=True):
-            labels = np.zeros((1,) * len(data.shape), dtype=np.int64)
-            for axis in table:
-                labels = labels * data.shape[axis] + grid[axis]
-            labels = np.broadcast_to(labels, data.shape)
+            labels = box_labels([np.arange(n) * (axis in table) for axis, n in enumerate(data.shape)])
             shape = tuple(data.shape[a] for a in table)
             noisy = right.partition(labels, math.prod(shape)).measure(Totals())
             values.append(noisy.values.astype(np.float64).reshape(shape))

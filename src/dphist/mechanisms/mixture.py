@@ -37,21 +37,14 @@ _SMALL_CUBE = 1 << 16
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """How a mixture went: a value, so that a release can name what was decided on the way by noisy answers.
-
-    Args:
-        count: The share of the right that counted the records.
-        look: The share of what was left then that a look at the most dependent pairs cost; 0 for none.
-        way: Whether all wanted tables were measured "together" then, or single columns and perhaps pairs "apart".
-
-    Example:
-        >>> Course(count="1/400", way="apart").look
-        Fraction(0, 1)
-    """
+    """How a mixture went: a value, so that a release can name what was decided on the way by noisy answers."""
 
     count: Share
+    """The share of the right that counted the records."""
     look: Annotated[Fraction, Bounds(0, 1)] = Fraction(0)
+    """What of the rest a look at the most dependent pairs cost."""
     way: Literal["together", "apart"] = "together"
+    """Whether all wanted tables were measured at once, or single columns and perhaps pairs."""
 
 
 @checked

@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Paper:
-    """One publication: all authors, family names last, and the journal or conference of the form that is cited.
-
-    Example:
-        >>> PRIVELET.short
-        'Xiao et al. 2011'
-        >>> PRIVELET.cited.split(":")[0]
-        'X. Xiao, G. Wang, J. Gehrke'
-    """
+    """One publication: all authors, family names last, and the journal or conference of the form that is cited."""
 
     authors: str
     year: int

@@ -58,11 +58,6 @@ def prefix_error(size: int, law: NoiseLaw) -> float:
 
     With f_j = C(2j, j)/4ʲ the coefficients of 1 ÷ √(1 − x), the question's largest column has Σ_{j<n} f_j² in squares,
     and prefix k adds up k draws with weights f_0 … f_{k−1}.
-
-    Example:
-        >>> from dphist.model.law import NoiseLaw
-        >>> round(prefix_error(4096, NoiseLaw("gaussian", 1)) / NoiseLaw("gaussian", 1).variance ** 0.5, 2)
-        3.55
     """
     j = np.arange(1, size, dtype=np.float64)
     squares = np.cumsum(np.concatenate([[1.0], np.cumprod((2.0 * j - 1.0) / (2.0 * j)) ** 2]))

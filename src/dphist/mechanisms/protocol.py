@@ -67,13 +67,7 @@ def made_by(mechanism: _Mechanism, estimate: Estimate | TableEstimate) -> _Mecha
 
 
 def bare(mechanism: _Mechanism) -> _Mechanism:
-    """The mechanism without anything that releases fill in, which are the fields that equal ones may differ in.
-
-    Example:
-        >>> from dphist.mechanisms import Auto, Laplace
-        >>> bare(Auto(why="because", chosen=Laplace())).chosen is None
-        True
-    """
+    """The mechanism without anything that releases fill in, which are the fields that equal ones may differ in."""
     value: Any = mechanism
     emptied = {}
     for option in fields(value) if is_dataclass(value) else ():

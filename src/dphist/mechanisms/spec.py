@@ -43,13 +43,6 @@ def show(value: object, *, filled: bool = False) -> str:
     """Print a mechanism as one line: its name and whatever differs from the default.
 
     With ``filled`` what a release has filled in, too: `parse` reads the line back as who measured.
-
-    Example:
-        >>> from dphist.mechanisms import AdaptiveTree, Auto
-        >>> show(Auto(workload="cells", chosen=AdaptiveTree(estimator="averaged")))
-        "auto(workload='cells')"
-        >>> show(Auto(workload="cells", chosen=AdaptiveTree(estimator="averaged")), filled=True)
-        "auto(workload='cells', chosen=adaptivetree(estimator='averaged'))"
     """
     described = to_json(value)
     changed = []

@@ -17,6 +17,7 @@ from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.options import Bounds, checked
 from dphist.mechanisms.trees.growing import Front, grow
+from dphist.mechanisms.trees.layout import box_labels
 from dphist.mechanisms.trees.shares import (
     Kind,
     Sides,
@@ -217,14 +218,8 @@ def bucket_levels(starts: IntArray, ends: IntArray, lengths: tuple[int, ...], n:
 def _measure_blocks(right: PrivateCounts, shape: tuple[int, ...], side: tuple[int, ...]) -> Noisy:
     if all(m == 1 for m in side):
         return right.measure(Identity())
-    labels = np.zeros((1,) * len(shape), dtype=np.int64)
-    blocks = 1
-    for axis in range(len(shape)):
-        count = -(-shape[axis] // side[axis])
-        place = np.repeat(np.arange(count, dtype=np.int64), side[axis])[: shape[axis]]
-        labels = labels * count + place.reshape([-1 if t == axis else 1 for t in range(len(shape))])
-        blocks *= count
-    return right.partition(labels.reshape(-1), blocks).measure(Totals())
+    labels = box_labels([np.arange(size) // m for size, m in zip(shape, side, strict=True)])
+    return right.partition(labels.reshape(-1), int(labels.flat[-1]) + 1).measure(Totals())
 
 
 def _flat(answers: list[Noisy]) -> tuple[FloatArray, FloatArray]:

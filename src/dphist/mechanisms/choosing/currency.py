@@ -44,13 +44,6 @@ def settle(
     """Say what of an (ε, δ) is spent: its ρ, or its pure ε where that has the smaller forecast for `auto`.
 
     A pure ε remembers the (ε, δ) that was allowed; ``share`` is the part of the budget that this is about.
-
-    Example:
-        >>> import dphist
-        >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
-        >>> allowed = Budget.of(1, delta="1e-9")
-        >>> settle(Auto(), allowed, domain, dphist.Unit(), dphist.Workload.cells(domain)).describe()
-        '1-differential privacy (of the (1, 1e-09) that was allowed, δ is not used)'
     """
     if budget.pure or budget.epsilon is None:
         return budget

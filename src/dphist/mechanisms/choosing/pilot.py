@@ -23,6 +23,7 @@ from dphist.arrays import FloatArray
 from dphist.errors import MechanismError
 from dphist.mechanisms.choosing.pointmasses import find_point_masses, tall_from
 from dphist.mechanisms.options import Share, checked
+from dphist.mechanisms.trees.layout import box_labels
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
 from dphist.private.queries.tables import TableTotals
@@ -108,13 +109,9 @@ def _dependence_of(data: PrivateCounts, records: float) -> float:
     """How far attributes depend on each other, from a coarse cube that is measured with all of a right."""
     most = max(2, min(_SIDES, math.floor(_CELLS ** (1.0 / len(data.shape)) + 1e-9)))
     shape = tuple(min(size, most) for size in data.shape)
-    labels = np.zeros((1,) * len(shape), dtype=np.int64)
-    for axis, (size, blocks) in enumerate(zip(data.shape, shape, strict=True)):
-        place = (np.arange(size) * blocks // size).reshape(
-            [-1 if a == axis else 1 for a in range(len(shape))]
-        )
-        labels = labels * blocks + place
-    labels = np.broadcast_to(labels, data.shape)
+    labels = box_labels(
+        [np.arange(size) * blocks // size for size, blocks in zip(data.shape, shape, strict=True)]
+    )
     seen = data.partition(labels, math.prod(shape)).measure(Totals())
     counts = np.asarray(seen.values, dtype=np.float64).reshape(shape)
     return dependence(counts, float(seen.variance), records)

@@ -53,12 +53,8 @@ def beside(
     Scores compare ways of measuring on all kinds of questions; how far off an answer will be `dphist.planning` says.
 
     Example:
-        >>> beside(9.97, ("single tables", 9.87))
-        'single tables would be about as good'
-        >>> beside(6.8, ("waves", 12.1), records=5e3)
-        'waves would be 1.8 times as far off, of about 5,000 records in all'
-        >>> beside(6.8, ("tables", 5.0), though="such forecasts are too hopeful")
-        'tables are forecast to be off by 26% less, but such forecasts are too hopeful'
+        >>> beside(6.8, ("single tables", 6.9), ("waves", 12.1), records=5e3)
+        'single tables would be about as good; waves would be 1.8 times as far off, of about 5,000 records in all'
     """
     alike = [name for name, other in others if max(off, other) <= ALIKE * min(off, other)]
     said = [f"{' and '.join(alike)} would be about as good"] if alike else []
@@ -78,10 +74,5 @@ def _than(off: float, other: float, though: str) -> str:
 
 
 def in_detail(note: str) -> str:
-    """The end of a reason: what the chosen mechanism says of its estimate, without a list that its options repeat.
-
-    Example:
-        >>> in_detail("2 tables were measured (a, b)"), in_detail("")
-        ('. In detail: 2 tables were measured (a, b).', '.')
-    """
+    """The end of a reason: what the chosen mechanism says of its estimate, without a list that its options repeat."""
     return f". In detail: {_LONG_LIST.sub('', note)}." if note else "."

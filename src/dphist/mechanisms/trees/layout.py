@@ -7,6 +7,7 @@ least noise serve sums better than those that find their way to where records ar
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -71,6 +72,15 @@ def line_levels(size: int) -> tuple[int, ...]:
     return tuple(1 << k for k in sides)
 
 
+def box_labels(places: Sequence[IntArray]) -> IntArray:
+    """Number the boxes that cells lie in, by the number of their block along every axis, in C order."""
+    labels = np.zeros((1,) * len(places), dtype=np.int64)
+    for axis, place in enumerate(places):
+        along = [-1 if other == axis else 1 for other in range(len(places))]
+        labels = labels * (int(place[-1]) + 1) + place.reshape(along)
+    return np.broadcast_to(labels, [place.size for place in places])
+
+
 def group_labels(hierarchy: Hierarchy, level: int) -> IntArray:
     """Give every category the number of its ancestor at this depth, or of itself if it hangs higher up."""
     node = hierarchy.leaves.copy()
@@ -85,14 +95,6 @@ def lay_out(data: PrivateCounts, first: int, other: int) -> tuple[PrivateCounts,
     """Give what is left of a right, and the blocks that it should measure; shares go by the weights of levels.
 
     Private because how full an ordered line is, is a question with a share of its own (`Heights`); all else is public.
-
-    Example:
-        >>> from dphist.testing import open_counts
-        >>> for records in (1, 1000):
-        ...     layout = lay_out(open_counts([records] * 256, 1, seed=1), 7, 6)[1]
-        ...     print([len(set(level)) for level in layout.blocks], *layout.shares, layout.full)
-        [4, 16, 256] 7/19 6/19 6/19 False
-        [16, 256] 123/256 133/256 True
     """
     attribute = None if data.domain is None else data.domain.attributes[0]
     place = np.arange(data.size, dtype=np.int64)

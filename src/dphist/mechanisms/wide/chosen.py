@@ -314,11 +314,6 @@ def merge_values(counts: FloatArray, least: float, *, ordered: bool) -> IntArray
 
     Cells of pairs are the thinner, the finer the values; a value that is too rare to be seen in any pair is measured
     together with its neighbours (of ordered attributes) or with the other rare ones.
-
-    Example:
-        >>> import numpy as np
-        >>> merge_values(np.array([50.0, 1.0, 2.0, 3.0, 60.0]), 5.0, ordered=True).tolist()
-        [0, 1, 1, 1, 2]
     """
     groups = np.zeros(counts.size, dtype=np.int64)
     if not ordered:

@@ -85,11 +85,6 @@ def plan_residuals(
     """The best residuals to measure under ρ for tables that will be asked for.
 
     ``trees`` has the axes that are asked by contrasts; where kinds do not count alike ``by_cells`` says nothing.
-
-    Example:
-        >>> plan = plan_residuals((2, 2), [(0, 1)])
-        >>> plan.tables, float(sum(plan.shares)) <= 1
-        (((), (0,), (1,), (0, 1)), True)
     """
     trees = trees or {}
     value = _values(shape, wanted, trees, by_cells=by_cells)
