@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphist.inference.covariances import covariances
+from dphist.inference.intervals import covariances
 
 
 def variances(covariance: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,18 +121,20 @@ class MeasuredTree:
         Raises:
             MechanismError: A node has no measurement of its own, or comes before its parent.
         """
+        # What is said of every node, and of a root over several.
+        given: dict[str, tuple[ArrayLike | None, Any, Any]] = {
+            "value": (value, np.float64, 0.0),
+            "variance": (variance, np.float64, np.inf),
+            "pool": (pool, np.bool_, False),
+            "seen": (seen, np.float64, 0.0),
+            "seen_variance": (seen_variance, np.float64, np.inf),
+        }
         up = np.asarray(parent, dtype=np.int64)
-        y, v = np.asarray(value, dtype=np.float64), np.asarray(variance, dtype=np.float64)
-        if not up.ndim == y.ndim == v.ndim == 1 or not up.size == y.size == v.size or not up.size:
+        told = {name: np.asarray(each, kind) for name, (each, kind, _) in given.items() if each is not None}
+        if not up.size or any(each.shape != (up.size,) for each in told.values()):
             raise MechanismError("a tree needs one parent, one value and one variance for each node")
-        axes = len(shape)
-        a = np.asarray(low, dtype=np.int64).reshape(up.size, axes)
-        b = np.asarray(high, dtype=np.int64).reshape(up.size, axes)
-        together = None if pool is None else np.asarray(pool, dtype=bool)
-        early = None if seen is None else np.asarray(seen, dtype=np.float64)
-        early_variance = None if seen_variance is None else np.asarray(seen_variance, dtype=np.float64)
+        a, b = (np.asarray(side, dtype=np.int64).reshape(up.size, len(shape)) for side in (low, high))
         fine, first, last = side_by_side(up)
-        order: IntArray | slice = slice(None)
         if not fine:
             if bool((up >= np.arange(up.size)).any()) or bool((up < -1).any()):
                 raise MechanismError(
@@ -139,27 +142,21 @@ class MeasuredTree:
                 )
             if int((up < 0).sum()) > 1:
                 up = np.concatenate([[-1], up + 1])
-                a = np.concatenate([a.min(axis=0, keepdims=True), a])
-                b = np.concatenate([b.max(axis=0, keepdims=True), b])
-                y, v = np.concatenate([[0.0], y]), np.concatenate([[np.inf], v])
-                together = None if together is None else np.concatenate([[False], together])
-                early = None if early is None else np.concatenate([[0.0], early])
-                early_variance = (
-                    None if early_variance is None else np.concatenate([[np.inf], early_variance])
-                )
+                a, b = np.vstack([a.min(axis=0), a]), np.vstack([b.max(axis=0), b])
+                told = {name: np.concatenate([[given[name][2]], each]) for name, each in told.items()}
             order, first, last = breadth_first(up)
             up = np.full(up.size, -1, dtype=np.int64)
             inner = np.flatnonzero(first >= 0)
             up[1:] = np.repeat(inner, (last - first)[inner])
-        a, b, v = a[order], b[order], v[order]
-        size = np.ones(up.size)
-        for axis in range(axes):
-            size *= b[:, axis] - a[:, axis]
-        kept = np.zeros(up.size, dtype=bool) if together is None else together[order]
+            a, b = a[order], b[order]
+            told = {name: each[order] for name, each in told.items()}
+        size = np.prod((b - a).astype(np.float64), axis=1)
+        kept = told.setdefault("pool", np.zeros(up.size, dtype=np.bool_))
         if kept.any():
             # Children of pools are leaves: their boxes are all that a pool holds, whatever its bounds reach around.
             inside = np.flatnonzero(kept[up] & (up >= 0))
             size[kept] = np.bincount(up[inside], size[inside], minlength=up.size)[kept]
+        told["value"] = np.where(np.isinf(told["variance"]), 0.0, told["value"])
         return cls(
             shape=tuple(shape),
             parent=up,
@@ -168,11 +165,7 @@ class MeasuredTree:
             low=np.ascontiguousarray(a),
             high=np.ascontiguousarray(b),
             size=size,
-            value=np.where(np.isinf(v), 0.0, y[order]),
-            variance=v,
-            pool=kept,
-            seen=None if early is None else early[order],
-            seen_variance=None if early_variance is None else early_variance[order],
+            **told,
             kind=kind,
             gradual=gradual,
         )

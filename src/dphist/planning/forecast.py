@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
-from dphist.inference.drawn import drawn_variance
 from dphist.inference.estimate import Errors, IndependentNoise
+from dphist.inference.trees import drawn_variance
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.choosing.currency import settle

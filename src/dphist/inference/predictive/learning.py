@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.binarytree import BinaryTree
 from dphist.inference.predictive.law import Law, Moments, size_classes_of
-from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.passes import size_classes
 from dphist.kernels.predictive.ways import CARRIED, FIRST, NEAR, WAYS, infer_splits, learn_ways
 from dphist.kernels.summed_area import box_sums
@@ -61,6 +61,9 @@ _OVERLAP_ON_PLANES = 0.9
 # the splits themselves it is no nearer (bench/results/tried.md).
 _ALIKE_ON_PLANES, _ALIKE = 0.05, 0.4
 
+# Trial boxes of one size class.
+_MOST, _FEWEST = 384, 40
+
 
 @dataclass(frozen=True, eq=False)
 class Learned:
@@ -81,7 +84,7 @@ class Learned:
     @property
     def trials(self) -> tuple[IntArray, IntArray]:
         """The boxes that were tried."""
-        return _trials(self.law.binary.shape)[:2]
+        return trial_boxes(self.law.binary.shape)[:2]
 
     @property
     def one_sided(self) -> float:
@@ -133,7 +136,7 @@ def _learned(
         doubted_from=doubted_from,
         overlap=overlap,
     )
-    low, high, starts = _trials(tree.shape)
+    low, high, starts = trial_boxes(tree.shape)
     tried = law.ask(low, high)
     caution = _caution(law, tried, np.prod((high - low).astype(np.float64), axis=1), starts)
     return Learned(replace(law, caution=np.maximum(least_caution, caution)), ways, tried, starts)
@@ -156,11 +159,49 @@ def _told(tree: BinaryTree) -> FloatArray:
     return np.asarray(np.bincount(size_classes(tree.size[node]), part, size_classes_of(tree.shape) + 1))
 
 
-def _trials(shape: tuple[int, ...]) -> tuple[IntArray, IntArray, IntArray]:
-    """Boxes of every size class, and where each class starts."""
-    trials = trial_boxes(shape)
-    low, high = (np.concatenate([each[side] for each in trials]) for side in range(2))
-    return low, high, np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
+@lru_cache(maxsize=8)
+def trial_boxes(shape: tuple[int, ...]) -> tuple[IntArray, IntArray, IntArray]:
+    """For every size class 2^k the bounds of some boxes of about 2^k cells, and where each class starts.
+
+    Places follow a low-discrepancy rule. In several dimensions a box is cut from the grid on some axes and takes the
+    whole of the others, as questions do.
+    """
+    cells = math.prod(shape)
+    sides = np.log2(np.array(shape, dtype=np.float64))
+    boxes = []
+    for k in range(size_classes_of(shape)):
+        count = int(min(_MOST, max(_FEWEST, 4 * cells // (1 << k))))
+        wanted = np.minimum(k - 0.4 + 0.8 * _spread(count, 0), sides.sum())
+        lengths = np.ones((count, len(shape)), dtype=np.int64)
+        # Axes in turn take a random part of what is wanted, and the last what is left.
+        order = np.argsort(np.stack([_spread(count, 1 + axis) for axis in range(len(shape))], axis=1), axis=1)
+        left, room = wanted.copy(), np.full(count, sides.sum())
+        for turn in range(len(shape)):
+            axis = order[:, turn]
+            room = room - sides[axis]
+            least = np.maximum(left - room, 0.0)
+            most = np.minimum(sides[axis], np.maximum(left, 0.0))
+            bits = least + (most - least) * _spread(count, 20 + turn)
+            whole = np.array(shape)[axis]
+            length = np.clip(np.rint(2.0**bits), 1, whole).astype(np.int64)
+            lengths[np.arange(count), axis] = length
+            left = left - np.log2(length)
+        low = np.stack(
+            [
+                np.floor(_spread(count, 40 + axis) * (size - lengths[:, axis] + 1)).astype(np.int64)
+                for axis, size in enumerate(shape)
+            ],
+            axis=1,
+        )
+        boxes.append((low, low + lengths))
+    lows, highs = (np.concatenate([each[side] for each in boxes]) for side in range(2))
+    return lows, highs, np.cumsum([0, *(len(each[0]) for each in boxes)])[:-1]
+
+
+def _spread(count: int, salt: int) -> FloatArray:
+    """Numbers that fill [0, 1) evenly: multiples of an irrational, another one for each salt."""
+    irrational = math.sqrt(2.0 + salt + salt // 2) % 1.0 or 0.6180339887498949
+    return np.asarray((irrational * (np.arange(count) + 1) + 0.37 * salt) % 1.0, dtype=np.float64)
 
 
 def _caution(law: Law, tried: Moments, cells: FloatArray, starts: IntArray) -> FloatArray:

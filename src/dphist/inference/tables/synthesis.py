@@ -228,8 +228,7 @@ class PublishedModel:
         return tuple(synthesise(self.mixture, pairs, count, seed=seed).T)
 
 
-@dataclass(frozen=True, eq=False)
-class LaterModel(Mapping[Axes, FloatArray]):
+class LaterModel(PublishedModel, Mapping[Axes, FloatArray]):
     """The same, tables and model, fitted when either is first read: intervals stand on what was measured alone.
 
     Args:
@@ -243,21 +242,14 @@ class LaterModel(Mapping[Axes, FloatArray]):
         ({(0,): array([3., 4.])}, [0.5, 0.5])
     """
 
-    make: Callable[[], PublishedModel]
+    def __init__(self, make: Callable[[], PublishedModel]) -> None:
+        self.__dict__["make"] = make
 
     @cached_property
     def fitted(self) -> PublishedModel:
         """The model, with the tables."""
-        return self.make()
-
-    def __getitem__(self, axes: Axes) -> FloatArray:
-        return self.fitted.tables[axes]
-
-    def __iter__(self) -> Iterator[Axes]:
-        return iter(self.fitted.tables)
-
-    def __len__(self) -> int:
-        return len(self.fitted.tables)
+        found: PublishedModel = self.__dict__["make"]()
+        return found
 
     @property
     def mixture(self) -> MixtureModel:
@@ -265,21 +257,18 @@ class LaterModel(Mapping[Axes, FloatArray]):
         return self.fitted.mixture
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """How many values each attribute has."""
-        return self.mixture.shape
+    def tables(self) -> Mapping[Axes, FloatArray]:
+        """The published tables."""
+        return self.fitted.tables
 
-    def table(self, axes: Sequence[int]) -> FloatArray:
-        """The probability of every cell of a table, its axes as named."""
-        return self.fitted.table(axes)
+    def __getitem__(self, axes: Axes) -> FloatArray:
+        return self.tables[axes]
 
-    def boxes(self, low: IntArray, high: IntArray) -> FloatArray:
-        """The probability of every box."""
-        return self.fitted.boxes(low, high)
+    def __iter__(self) -> Iterator[Axes]:
+        return iter(self.tables)
 
-    def sample(self, count: int, seed: int = 0) -> tuple[_Codes, ...]:
-        """Records that keep the published pairs: the codes of every column."""
-        return self.fitted.sample(count, seed)
+    def __len__(self) -> int:
+        return len(self.tables)
 
 
 def _fraction(seed: int, salt: int) -> float:

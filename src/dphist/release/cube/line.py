@@ -17,9 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.covariances import covariances
 from dphist.inference.estimate import Errors, NoiseErrors, Words
-from dphist.inference.intervals import Spread, half_widths
+from dphist.inference.intervals import Spread, covariances, half_widths
 from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive import PredictiveErrors
 from dphist.model.domain import Ordinal
