@@ -88,7 +88,7 @@ def test_they_are_no_wider_than_guaranteed_ones(shape, each):
 
 
 def test_where_either_may_stand_the_theorem_has_a_third_of_what_may_be_missed():
-    every, sure = _beside_guaranteed((16, 16), 3.0, "0.1", 1.0 - 0.05 / 3.0)
+    every, sure = _beside_guaranteed((16, 16), 3.0, "1", 1.0 - 0.05 / 3.0)
     assert (every.high - every.low <= sure.high - sure.low).all()
     stands = (every.low == sure.low) & (every.high == sure.high)
     assert 0 < stands.sum() < stands.size
