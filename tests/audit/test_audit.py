@@ -7,14 +7,13 @@ from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.errors import InputError, RightUsed
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.fourier import EFPA, FPA
-from dphist.mechanisms.spec import parse
 from dphist.mechanisms.structurefirst import StructureFirst
 from dphist.private.queries import Identity, Totals
 from dphist.testing.gates import as_histogram
 from dphist_bench.attacks.attack import audit, collect
 from dphist_bench.attacks.claim import audit_claim
 from dphist_bench.attacks.evidence import Runs, weigh
-from dphist_bench.attacks.twin import Finished, Stage, Tally
+from dphist_bench.attacks.twin import Stage, Tally
 from dphist_bench.zoo import leaky_mechanisms, runs_needed
 from dphist_bench.zoo.lossy import same_imaginary_part, same_phase, turning_pair
 
@@ -83,26 +82,6 @@ def test_choices_lose_what_their_weights_say():
     # Six standard errors; the weights lie between 1/e and e.
     assert abs(weights.mean() - 1) < 6 * weights.std() / np.sqrt(weights.size)
     assert weights.std() > 0.01
-
-
-def test_a_run_stops_with_the_last_right():
-    few = worst_pairs()[1]
-    tally = Tally(stop_early=True)
-    with pytest.raises(Finished):
-        Laplace().estimate(Stage(few.one, few.other, 1).open(tally))
-    assert tally.asked == [("measure", (8,))]
-    whole = collect(Laplace(), few, 1, 1, 0)
-    assert whole.numbers[0].size == 16  # the answers and the estimate
-    assert collect(Laplace(), few, 1, 1, 0, stop_early=True).numbers[0].size == 8
-
-
-def test_partitions_are_kept_with_what_decided_them():
-    few = pair("few", [0, 0, 5, 5], 3)
-    one, other = (collect(parse("s1"), few, 1, 3, side, stop_early=True) for side in (0, 1))
-    for runs in (one, other):
-        for ((first, second, _),) in runs.choices:
-            assert np.frombuffer(first, dtype=np.int64).tolist() == [0, 0, 5, 5]
-            assert np.frombuffer(second, dtype=np.int64).tolist() == [0, 0, 5, 6]
 
 
 def test_neighbours_must_be_one_record_apart():

@@ -218,13 +218,6 @@ def test_rare_candidates_raise_no_false_alarm():
     assert normal >= 4
 
 
-def test_choices_at_another_rate_are_told_by_their_sign():
-    assert _by_bets(np.zeros(len(BETS))) == 0.0
-    assert _by_bets(np.array([0.0, 0.0, 40.0, 3.0, -90.0])) > BEYOND
-    assert _by_bets(np.array([1.0, 40.0, -30.0, -80.0, -900.0])) < -BEYOND
-    assert 30.0 < _by_bets(np.array([0.0, 0.0, 5e3, 0.0, 0.0])) < 35.0
-
-
 @pytest.mark.parametrize("name", ["adaptivetree", "quadtree"])
 @pytest.mark.parametrize("fault", ["none", "fine noise halved", "no blur"])
 def test_looks_and_the_answers_behind_them_are_held_against_their_laws(name, fault, monkeypatch):

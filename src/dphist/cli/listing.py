@@ -33,10 +33,7 @@ def show_mechanisms(everything: bool) -> None:
     """Print the default and the recommended with their options, then the families' names, or all of them."""
     entries = list(list_mechanisms().values())
     first = [entry for entry in entries if entry.status in ("default", "recommended")]
-    screen.table(
-        ("name", "for", "by", "options"),
-        [(_marked(entry), entry.summary, entry.authors, _options(entry)) for entry in first],
-    )
+    _table(first)
     rest = [entry for entry in entries if entry not in first]
     for family, title in FAMILIES.items():
         members = [entry for entry in rest if entry.family == family]
@@ -45,10 +42,7 @@ def show_mechanisms(everything: bool) -> None:
         screen.line("")
         screen.line(title)
         if everything:
-            screen.table(
-                ("name", "for", "by", "options"),
-                [(_marked(entry), entry.summary, entry.authors, _options(entry)) for entry in members],
-            )
+            _table(members)
         else:
             screen.line("  " + ", ".join(map(_marked, members)))
     if not everything:
@@ -56,6 +50,11 @@ def show_mechanisms(everything: bool) -> None:
         screen.line(
             "`dphist mechanisms --all` says what each is for; `--mechanism 'name(option=value)'` sets options"
         )
+
+
+def _table(entries: list[Entry]) -> None:
+    rows = [(_marked(entry), entry.summary, entry.authors, _options(entry)) for entry in entries]
+    screen.table(("name", "for", "by", "options"), rows)
 
 
 def _marked(entry: Entry) -> str:

@@ -59,18 +59,15 @@ def unit_of(
     per_cell: int | None = None,
 ) -> Unit:
     """Who is protected: as the schema says, and what the command says instead."""
-    given: dict[str, Any] = {"rows": rows, "replace": replace or None, "id": person}
     if rows is not None and cells is not None:
         raise InputError("--rows and --cells both say how many rows count; with --cells give --per-cell")
+    said = {"rows": rows, "replace": replace or None, "id": person, "cells": cells, "per_cell": per_cell}
+    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
     if rows is not None:
-        return change(declared.unit or Unit(), cells=None, per_cell=None, **_said(given))
-    if cells is not None or per_cell is not None:
-        given |= {"rows": 1, "cells": cells, "per_cell": per_cell}
-    return change(declared.unit or Unit(), **_said(given))
-
-
-def _said(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
+        given |= {"cells": None, "per_cell": None}
+    elif cells is not None or per_cell is not None:
+        given |= {"rows": 1}
+    return change(declared.unit or Unit(), **given)
 
 
 def asked_of(declared: Schema, workload: str | None, marginals: list[str] | None) -> Workload | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +56,7 @@ def compare(
     histogram: Histogram,
     epsilon: Number,
     workload: Workload,
-    mechanisms: Mapping[str, Mechanism] | Iterable[Mechanism | str],
+    mechanisms: Iterable[Mechanism | str],
     trials: int = 3,
     *,
     seed: int | None = None,
@@ -70,7 +70,7 @@ def compare(
         histogram: Counts that are public or made up.
         epsilon: What each run spends.
         workload: What is asked.
-        mechanisms: Names or mechanisms, or a mapping from what to call them.
+        mechanisms: Names or mechanisms.
         trials: How often each runs.
         seed: Makes the noise the same again.
         most: Of more questions than this, a sample is asked; mechanisms are told of all of them.
@@ -90,7 +90,12 @@ def compare(
         raise InputError(f"{'trials' if trials < 1 else 'most'}: at least one")
     if not len(workload):
         raise InputError("workload: it asks nothing, so there is no error to compare")
-    named = _named(mechanisms)
+    named = {
+        each if isinstance(each, str) else show(each): parse(each) if isinstance(each, str) else each
+        for each in mechanisms
+    }
+    if not all(hasattr(each, "estimate") for each in named.values()):
+        raise InputError("mechanisms: give names or mechanisms")
     asked = sampled(workload, most)
     exact = np.asarray(asked.answer(histogram.counts), dtype=np.float64)
     errors: dict[str, tuple[float, float, str]] = {}
@@ -132,15 +137,3 @@ def skyline(rows: Iterable[tuple[str, *tuple[float, ...]]]) -> list[str]:
 def sampled(workload: Workload, most: int = MOST_QUESTIONS) -> Workload:
     """The workload or, where it asks more than memory holds, at most ``most`` of its questions, evenly picked."""
     return workload if len(workload) <= most or workload.query is not None else workload.spread(most)
-
-
-def _named(mechanisms: Mapping[str, Mechanism] | Iterable[Mechanism | str]) -> dict[str, Mechanism]:
-    if isinstance(mechanisms, Mapping):
-        return dict(mechanisms)
-    named: dict[str, Mechanism] = {}
-    for mechanism in mechanisms:
-        built = parse(mechanism) if isinstance(mechanism, str) else mechanism
-        if not hasattr(built, "estimate"):
-            raise InputError("mechanisms: give names, mechanisms, or a mapping from names to mechanisms")
-        named[mechanism if isinstance(mechanism, str) else show(mechanism)] = built
-    return named
