@@ -70,7 +70,10 @@ def audit(
         claim = {"epsilon": epsilon, "delta": delta, "rho": rho}
     with screen.progress("running the mechanism on neighbouring data") as say:
         report = attack(parse(mechanism), **claim, runs=runs, progress=say)
-    screen.data(report.to_json(), ensure_ascii=False) if as_json else str(report)
+    if as_json:
+        screen.data(report.to_json())
+    else:
+        screen.line(str(report))
     if not report.passed:
         raise typer.Exit(1)
 

@@ -7,6 +7,7 @@ drawing as cheap as its bars, and every bar an answer with an interval of its ow
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -131,23 +132,15 @@ def _even(attribute: Attribute, window: Span, most: int) -> Cuts:
 def _step(cells: int, most: int) -> int:
     """How many cells make a bar: all bars alike where that can be, for a shorter last one looks like a fall.
 
-    Numbers people like come first, then any that divide the cells and leave a third as many bars or more.
+    Numbers people like (1, 2, 5, 10, 20, 50, …) come first, then any that divide the cells and leave a third as many
+    bars or more.
     """
     least = max(1, -(-cells // most))
-    round_one = _round_up(least)
+    liked = (factor * 10**power for power in itertools.count() for factor in (1, 2, 5))
+    round_one = next(step for step in liked if step >= least)
     if cells % round_one == 0:
         return round_one
     return next((step for step in range(least, 3 * least + 1) if cells % step == 0), round_one)
-
-
-def _round_up(step: int) -> int:
-    """Give the next of 1, 2, 5, 10, 20, 50, …, so that bars end on numbers people like."""
-    power = 1
-    while True:
-        for factor in (1, 2, 5):
-            if factor * power >= step:
-                return factor * power
-        power *= 10
 
 
 def _children(attribute: Nominal, node: int, most: int) -> Cuts:
