@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from test_forgers import accepted, columns, edit_answer, forged, set_in, story
 
@@ -148,22 +147,3 @@ def test_values_of_an_attribute_that_no_table_has_are_not_written_out(tmp_path: 
     again = dphist.load(tmp_path / "out.parquet")
     again.verify()
     assert again.to_pandas()["income"].isna().all()
-
-
-def test_few_of_many_values_are_labelled_in_every_block(tmp_path: Path, monkeypatch: Any) -> None:
-    from dphist.release.file import writing
-
-    domain = dphist.Domain([*DOMAIN.attributes, dphist.Ordinal("income", edges=range(0, 101, 2))])
-    rows = ROWS.assign(income=np.arange(300) % 100)
-    release = dphist.publish(rows, domain, 1, "residuals", workload="marginals:q0,income", unattended=True)
-    release.save(tmp_path / "whole.parquet")
-    monkeypatch.setattr(writing, "_ROWS", 7 * writing._MANY)
-    release.save(tmp_path / "blocks.parquet")
-    assert (
-        dphist.load(tmp_path / "blocks.parquet")
-        .to_pandas()
-        .equals(dphist.load(tmp_path / "whole.parquet").to_pandas())
-    )
-    assert pq.read_table(tmp_path / "blocks.parquet")["income"].to_pylist() == (
-        pq.read_table(tmp_path / "whole.parquet")["income"].to_pylist()
-    )

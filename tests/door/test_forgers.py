@@ -22,12 +22,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
-from dphist.errors import DphistError, NotPrivate, ReleaseError, RightUsed, VerificationError
+from dphist.errors import DphistError, ReleaseError, RightUsed, VerificationError
 from dphist.model.transcript import same_answers
 from dphist.model.unit import Unit
-from dphist.private.noise import Keystream, Noise
 from dphist.publishing.checking import digest, verify_file
-from dphist.publishing.door import _release
 from dphist.release import reading
 from dphist.release.file import writing
 from dphist.release.file.description import stamped
@@ -304,28 +302,6 @@ def test_two_releases_glued_together_are_refused(tmp_path: Path) -> None:
     assert not accepted(forged(one, path, story(set_in("transcript", to=second["transcript"]))))
 
 
-def test_parts_of_two_releases_can_be_exchanged_and_that_is_harmless_to_people(tmp_path: Path) -> None:
-    # A part is paid for in full and touches its own cells alone; a file that takes each part from one of two paid
-    # releases tells nothing that the two did not. It is no longer what was published, though: the digest differs.
-    options = {"mechanism": "laplace", "partition_by": "sex"}
-    one, other = publish(**options), publish(**options)
-    one.save(tmp_path / "one.parquet")
-    other.save(tmp_path / "other.parquet")
-    table = pq.read_table(tmp_path / "other.parquet")
-    second = json.loads(table.schema.metadata[b"dphist"])
-    mixed = np.where(
-        np.arange(12) % 2 == 1, table["estimate"].to_numpy(), one.to_pandas()["estimate"].to_numpy()
-    )
-
-    def glue(told: Story, mine: pa.Table) -> tuple[Story, pa.Table]:
-        told["transcript"][1] = second["transcript"][1]
-        return told, replaced(mine, "estimate", pa.array(mixed))
-
-    path = invented(one, tmp_path / "out.parquet", glue)
-    assert accepted(path)
-    assert digest(path) not in {digest(tmp_path / "one.parquet"), digest(tmp_path / "other.parquet")}
-
-
 def edited_with_its_answer(told: Story, table: pa.Table) -> tuple[Story, pa.Table]:
     """Laplace publishes its answer as it is, so one column is both."""
     counts = table["estimate"].to_numpy().copy()
@@ -396,21 +372,6 @@ def test_a_saved_transcript_is_the_same(mechanism: str, tmp_path: Path) -> None:
     for release in (publish(mechanism=mechanism), publish(mechanism=mechanism).polished(nonnegative=True)):
         release.save(tmp_path / "out.parquet")
         assert same_answers(dphist.load(tmp_path / "out.parquet").transcript, release.transcript)
-
-
-def test_a_release_from_a_test_seed_leaves_no_file_to_forge(tmp_path: Path) -> None:
-    seeded = _release(
-        HISTOGRAM,
-        Fraction(1),
-        dphist.mechanisms.Laplace(),
-        Unit(),
-        None,
-        noise=Noise(Keystream.for_tests(1)),
-    )
-    for release in (seeded, seeded.polished(integer=True)):
-        with pytest.raises(NotPrivate):
-            release.save(tmp_path / "out.parquet")
-    assert not list(tmp_path.iterdir())
 
 
 # ---- sparse releases ------------------------------------------------------------------------------------

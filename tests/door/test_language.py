@@ -172,29 +172,6 @@ def test_conditions_select_the_cells_they_say(text, axis, cells):
     assert set(found.values()) == {"all"}
 
 
-@pytest.mark.parametrize(
-    ("text", "cells"),
-    [
-        ("week < '2024-01-08'", [0]),
-        ("week <= '2024-01-14'", [0, 1]),
-        ("week > '2024-01-07' and week < '2024-01-15'", [1]),
-        ("week >= '2024-01-01' and week < '2024-01-15'", [0, 1]),
-        ("month < '2024-02-01'", [0]),
-        ("month > '2024-01-31'", [1]),
-    ],
-)
-def test_strict_bounds_between_cells_of_several_days_take_no_cell_beyond(text, cells):
-    domain = Domain(
-        [
-            Ordinal("week", dates=("2024-01-01", "2024-03-01", "1w")),
-            Ordinal("month", dates=("2024-01-01", "2024-03-01", "1mo")),
-        ]
-    )
-    axis = domain.axis(text.split()[0])
-    workload = read_question(text, domain)
-    assert list(range(workload.low[0][axis], workload.high[0][axis])) == cells
-
-
 def test_nothing_lies_below_the_first_edge_or_above_the_last():
     domain = Domain(
         [Ordinal("income", edges=[0, 10, 100]), Ordinal("week", dates=("2024-01-01", "2024-03-01", "1w"))]

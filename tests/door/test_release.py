@@ -78,8 +78,11 @@ def test_verify_accepts_what_was_published_and_nothing_else(release):
     release.verify()
     altered = release.counts.copy()
     altered[0, 0, 0] += 1
+    forged = _with(release, cells=DenseCells(altered))
+    # Also after an answer that took the counts as they are.
+    forged.answer("age between 25 and 29")
     with pytest.raises(VerificationError, match="other counts"):
-        _with(release, cells=DenseCells(altered)).verify()
+        forged.verify()
     with pytest.raises(VerificationError):
         _with(release, mechanism=Uniform()).verify()
     with pytest.raises(VerificationError, match="more than"):
@@ -170,8 +173,9 @@ def test_synthetic_records_follow_the_counts():
 def test_seeded_releases_refuse_to_be_saved(tmp_path):
     noise = Noise(Keystream.for_tests(1))
     seeded = _release(HISTOGRAM, Fraction(1), Laplace(), Unit(), None, noise=noise)
-    with pytest.raises(NotPrivate, match="test seed"):
-        seeded.save(tmp_path / "x.parquet")
+    for each in (seeded, seeded.polished(integer=True)):
+        with pytest.raises(NotPrivate, match="test seed"):
+            each.save(tmp_path / "x.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -245,7 +249,7 @@ def test_a_damaged_footer_is_told_by_its_fingerprint(release, tmp_path):
         load(path)
 
 
-def test_a_description_that_was_tampered_with_is_refused_or_fails_verification(release, tmp_path):
+def test_a_description_that_lacks_a_part_is_damaged(release, tmp_path):
     import pyarrow.parquet as pq
 
     path = tmp_path / "out.parquet"
@@ -257,15 +261,6 @@ def test_a_description_that_was_tampered_with_is_refused_or_fails_verification(r
         pq.write_table(table.replace_schema_metadata(stamped({b"dphist": json.dumps(broken).encode()})), path)
         with pytest.raises(ReleaseError, match="damaged"):
             load(path)
-    story["guarantee"]["epsilon"] = "1/4"
-    told = table.schema.metadata | {b"dphist": json.dumps(story).encode()}
-    pq.write_table(table.replace_schema_metadata(stamped(told)), path)
-    with pytest.raises(VerificationError):
-        load(path).verify()
-    told[b"guarantee"] = told[b"guarantee"].replace(b"0.5-", b"0.25-")
-    pq.write_table(table.replace_schema_metadata(stamped(told)), path)
-    with pytest.raises(VerificationError):
-        load(path).verify()
 
 
 def test_output_that_cannot_be_written_leaves_nothing_behind(release, tmp_path, monkeypatch):
@@ -299,17 +294,6 @@ def test_a_crash_while_writing_keeps_the_old_file(release, tmp_path, monkeypatch
 def test_repr_says_what_it_is_and_no_count(release):
     assert "laplace" in repr(release)
     assert "0.5-differential privacy" in repr(release)
-
-
-def test_text_asks_as_on_the_command_line(release):
-    name = release.domain.names[0]
-    first = int(release.domain.attributes[0].labels[0])
-    assert release.answer(f"{name} = {first}").value == release.answer(where={name: first}).value
-    assert release.answer("").value == release.answer().value
-    with pytest.raises(QueryError, match="no attribute"):
-        release.answer("nothing = 3")
-    with pytest.raises(QueryError, match="not both"):
-        release.answer("", where={})
 
 
 def test_attributes_to_keep_are_named_one_by_one_or_in_a_list(release):

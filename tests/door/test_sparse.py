@@ -18,7 +18,6 @@ import dphist
 from dphist import audit
 from dphist.errors import (
     MechanismError,
-    NotPrivate,
     QueryError,
     ReleaseError,
     TooLargeError,
@@ -36,7 +35,6 @@ from dphist.private.noise.hits import hits as _hits
 from dphist.private.queries.counting import Identity
 from dphist.private.sparse import Above, Occupied, open_sparse_gate
 from dphist.publishing.door import _sparse
-from dphist.testing import open_counts
 
 HUGE = Domain([Ordinal("x", range(10**6)), Ordinal("y", range(10**6))])
 
@@ -266,14 +264,6 @@ def test_what_was_altered_does_not_verify() -> None:
         replace(release, mechanism=SparseLaplace(threshold=7)).verify()
 
 
-def test_test_noise_is_not_saved(tmp_path: Any) -> None:
-    histogram = Histogram(Domain([Ordinal("x", range(9))]), np.full(9, 50))
-    noise = Noise(Keystream.for_tests(4))
-    release = _sparse(histogram, None, Fraction(1), SparseLaplace(), Unit(), lambda: None, noise)
-    with pytest.raises(NotPrivate, match="test seed"):
-        release.save(tmp_path / "x.parquet")
-
-
 def test_too_large_a_domain_is_told_of_it_and_other_mechanisms_are_stopped() -> None:
     rows = pa.table({"x": [1], "y": [1]})
     with pytest.raises(TooLargeError, match="sparselaplace"):
@@ -315,14 +305,6 @@ def test_a_sparse_release_does_what_a_release_does_or_says_why_not() -> None:
     assert np.array_equal(small._estimate.counts, small.counts)
 
 
-def test_a_sparse_release_without_cells_makes_no_records() -> None:
-    empty = pa.table({"x": pa.array([], pa.int64()), "y": pa.array([], pa.int64())})
-    release = dphist.publish(empty, HUGE, 1, "sparselaplace(threshold=60)", allow_dropped=1)
-    assert len(release.cells) == 0  # type: ignore[arg-type]
-    assert len(release.records(10)) == 0
-    release.verify()
-
-
 def test_cells_named_twice_are_added() -> None:
     held = Occupied.of(np.array([9, 2, 9, 4]), np.array([1, 5, 2, 0]))
     assert held.cells.tolist() == [2, 9]
@@ -339,11 +321,6 @@ def test_a_ledger_pays_for_it_once(tmp_path: Any) -> None:
         release = dphist.publish(rows, HUGE, "1/2", "sparselaplace", ledger=ledger, dataset="adults")
         assert ledger.spent("adults") == Fraction(1, 2)
         assert release.receipt[0] == "adults"  # type: ignore[index]
-
-
-def test_what_is_measured_are_cells_and_their_noisy_counts() -> None:
-    noisy = SparseLaplace(threshold=2).measure(open_counts([0, 0, 9], 1, seed=3))
-    assert noisy.values.shape[1] == 2
 
 
 @pytest.mark.audit

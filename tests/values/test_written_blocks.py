@@ -22,17 +22,6 @@ def test_single_cells_are_as_any_question_is(polish):
     np.testing.assert_array_equal(high, cells.high[5:90])
 
 
-def test_many_blocks_are_the_same_file_as_one(tmp_path, monkeypatch):
-    domain = dphist.Domain([dphist.Ordinal("x", range(50)), dphist.Nominal("sex", ["F", "M", "X"])])
-    release = dphist.publish(dphist.Histogram(domain, np.arange(150).reshape(50, 3)), epsilon=1)
-    release.save(tmp_path / "one.parquet")
-    monkeypatch.setattr(writing, "_ROWS", 16)
-    release.save(tmp_path / "many.parquet")
-    one, many = (dphist.load(tmp_path / f"{name}.parquet") for name in ("one", "many"))
-    assert one.to_arrow().equals(many.to_arrow())
-    many.verify()
-
-
 def test_a_block_that_cannot_be_written_stops_the_file(tmp_path, monkeypatch):
     import pyarrow.parquet as pq
 
