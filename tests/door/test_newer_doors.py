@@ -171,7 +171,7 @@ def test_tables(currency: str, unit: Unit, noise: Any, tmp_path: Any) -> None:
     assert [entry.path for entry in told] == ["root"]
     shares = [Fraction(share) for share in told[0].question["shares"]]
     assert sum(shares) <= 1
-    signed = any(told[0].question.get("differences", ())) or told[0].question["ask"] == "Residuals"
+    signed = any(told[0].question.get("differences", ())) or told[0].question["ask"] == "RangedTables"
     squared = STEPS[unit] ** 2 if signed else ALIKE[unit]
     # As many times the noise of a single row as the unit has steps, or the square of its move.
     times = STEPS[unit] if currency == "epsilon" else squared

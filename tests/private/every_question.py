@@ -17,7 +17,7 @@ from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.ranged import RangedTables
-from dphist.private.queries.tables import Residuals, TableTotals
+from dphist.private.queries.tables import TableTotals
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout
 from dphist.private.scores.bisections import Bisections, Configurations
@@ -83,15 +83,21 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
         (TableDistances(((0,), (0, 1)), np.array([1, 2, 0, 1, 5, 0]), np.array([0, 2])), TABLE),
         (TableDistances(((0,),), np.array([2, 0, 1, 3]), np.array([1])), LINE),
     ],
-    Residuals: [
-        (Residuals(((), (0,), (0, 1)), (Fraction(1, 5), Fraction(1, 5), Fraction(3, 5))), TABLE),
-        (Residuals(((0, 1), (1,)), (Fraction(1, 2),) * 2), Layout((2, 3))),
-        (Residuals(((0,),), (Fraction(1),)), LINE),
-    ],
     # Larger trees, and hierarchies, are in `test_ranged`.
     RangedTables: [
-        (RangedTables(((0, 1), (1,)), (Fraction(1, 2),) * 2, ((1, (Fraction(1, 2),) * 2),), centred), RANGED)
-        for centred in (False, True)
+        (
+            RangedTables(((), (0,), (0, 1)), (Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)), centred=True),
+            TABLE,
+        ),
+        (RangedTables(((0, 1), (1,)), (Fraction(1, 2),) * 2, centred=True), Layout((2, 3))),
+        (RangedTables(((0,),), (Fraction(1),), centred=True), LINE),
+        *[
+            (
+                RangedTables(((0, 1), (1,)), (Fraction(1, 2),) * 2, ((1, (Fraction(1, 2),) * 2),), centred),
+                RANGED,
+            )
+            for centred in (False, True)
+        ],
     ],
     # Fused questions whose law is that of another: see `test_laws`.
     WaveletCells: [(WaveletCells(), LINE), (WaveletCells(), TREE), (WaveletCells((0,)), MIXED)],

@@ -21,7 +21,8 @@ from dphist.model.unit import Unit
 from dphist.private.held import Held, ceiling
 from dphist.private.queries import Identity
 from dphist.private.queries.dependence import TopDependence
-from dphist.private.queries.tables import Residuals, TableTotals
+from dphist.private.queries.ranged import RangedTables
+from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
 from dphist.private.scores.medians import Medians
 from dphist.private.scores.tables import TableErrors, chosen_tables
@@ -51,9 +52,13 @@ def opened(budget: Any = EPSILON, unit: Unit | None = None) -> tuple[PrivateReco
     return right, noise, transcript
 
 
+def residuals(tables: Any, shares: Any) -> RangedTables:
+    return RangedTables(tables, shares, centred=True)
+
+
 def expected(query: Any, share: Fraction) -> list[np.ndarray[Any, Any]]:
     counted = records().tables(query.tables)
-    if isinstance(query, Residuals):
+    if isinstance(query, RangedTables):
         for place, table in enumerate(counted):
             for axis, n in enumerate(table.shape):
                 counted[place] = counted[place] * n - counted[place].sum(axis=axis, keepdims=True)
@@ -65,7 +70,7 @@ def expected(query: Any, share: Fraction) -> list[np.ndarray[Any, Any]]:
 def test_the_noise_that_is_drawn_is_the_promise_over_the_budget(unit: Unit, way: str) -> None:
     steps, squared = UNITS[unit]
     shape = DOMAIN.shape
-    for query in (TableTotals(TABLES, SHARES), Residuals(TABLES, SHARES)):
+    for query in (TableTotals(TABLES, SHARES), residuals(TABLES, SHARES)):
         for currency in ("epsilon", "rho"):
             budget = EPSILON if currency == "epsilon" else Budget.of(rho=RHO)
             right, noise, transcript = opened(budget, unit)
@@ -168,7 +173,7 @@ def test_scores_and_differences_that_do_not_fit_their_tables_are_refused() -> No
 
 def test_only_questions_about_tables_are_asked() -> None:
     right, noise, transcript = opened()
-    with pytest.raises(MechanismError, match="TableTotals or Residuals"):
+    with pytest.raises(MechanismError, match="TableTotals or RangedTables"):
         right.measure(Identity())  # type: ignore[arg-type]
     with pytest.raises(MechanismError, match="TableErrors"):
         right.choose(Medians(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)))  # type: ignore[arg-type]
@@ -207,7 +212,7 @@ def test_only_questions_about_tables_are_asked() -> None:
     ],
 )
 def test_questions_that_would_break_the_promise_are_refused(tables: Any, shares: Any, words: str) -> None:
-    for kind in (TableTotals, Residuals):
+    for kind in (TableTotals, residuals):
         right, noise, transcript = opened()
         with pytest.raises(MechanismError, match=words):
             right.measure(kind(tables, shares))
@@ -220,7 +225,7 @@ def test_a_right_over_cells_answers_the_same_questions() -> None:
     small = Domain(DOMAIN.attributes[:3])
     coded = CodedColumns(small, records().columns[:3])
     (cube,) = coded.tables([(0, 1, 2)])
-    for query in (TableTotals(TABLES, SHARES), Residuals(TABLES, SHARES)):
+    for query in (TableTotals(TABLES, SHARES), residuals(TABLES, SHARES)):
         one, _ = open_records_gate(coded, EPSILON, Unit(), noise=RecordingNoise(seed=4))
         other = PrivateRecords(open_counts(cube, EPSILON, noise=RecordingNoise(seed=4)))
         assert np.array_equal(one.measure(query).values, other.measure(query).values)
@@ -253,7 +258,7 @@ def test_one_record_more_is_one_step_in_every_table() -> None:
     questions: list[Any] = [
         TableTotals(((0, 1), (1, 2), ()), shares),
         TableTotals(((0, 1), (0, 2), (2,)), shares, ((0,), (0, 2), ())),
-        Residuals(((0, 1), (1, 2), ()), shares),
+        residuals(((0, 1), (1, 2), ()), shares),
     ]
     for question in questions:
         scales, variances = question.scales(layout), question.variances(layout)
@@ -290,7 +295,7 @@ def test_counts_beyond_the_ceiling_do_not_overflow() -> None:
             return found
 
     right, _ = open_records_gate(Many(), 1, Unit(), noise=RecordingNoise(seed=1))
-    noisy = right.measure(Residuals(((3, 4),), (Fraction(1),)))
+    noisy = right.measure(residuals(((3, 4),), (Fraction(1),)))
     assert abs(int(noisy.values[0]) - 49 * 49 * top) < 10**6
 
 

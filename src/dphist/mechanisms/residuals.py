@@ -25,7 +25,6 @@ from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.ranged import RangedTables
-from dphist.private.queries.tables import Residuals as ResidualQuery
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 
@@ -54,7 +53,7 @@ class Residuals:
     (`dphist.model.contrasts`): a range is few of them, so its noise grows with the logarithm of its length. Single
     values of that attribute are known less well for it.
 
-    Private because it asks one question, whose promise is proved with it (`dphist.private.queries.tables`); all that
+    Private because it asks one question, whose promise is proved with it (`dphist.private.queries`); all that
     follows reads its noisy answer and public sizes.
 
     Args:
@@ -160,11 +159,9 @@ def measure_residuals(
     shape, gaussian = data.shape, data.law().gaussian
     trees = plan_axes(data.domain, ranges, gaussian=gaussian)
     plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees, kinds, by_cells=by_cells)
-    if trees:
+    if trees or gaussian:
         weights = tuple((axis, each.weights) for axis, each in trees.items())
         noisy = data.measure(RangedTables(plan.tables, plan.shares, weights, centred=gaussian))
-    elif gaussian:
-        noisy = data.measure(ResidualQuery(plan.tables, plan.shares))
     else:
         noisy = data.measure(TableTotals(plan.tables, plan.shares, plan.differences))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)

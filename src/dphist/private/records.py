@@ -10,7 +10,7 @@ is for cells (`dphist.private.pricing`), in both currencies. Nothing is calibrat
 What differs is what a right can do. The verbs that regroup cells (`partition`, `arrange` and so on) would
 have to visit them, so there are none: a question about anything but tables of few attributes finds no array behind
 this gate and is refused (`Held`). The refusal reads the question's type alone, but it comes after payment; so use the
-questions that are made for records: `TableTotals`, `Residuals`, `RangedTables` and the score `TableErrors`.
+questions that are made for records: `TableTotals`, `RangedTables` and the score `TableErrors`.
 
 Nothing above the gate sees a code: mechanisms import neither sources nor `dphist.model.coded`'s columns.
 """
@@ -39,12 +39,12 @@ from dphist.private.held import Held
 from dphist.private.noise import Noise
 from dphist.private.queries.dependence import TableDistances, TopDependence
 from dphist.private.queries.ranged import RangedTables
-from dphist.private.queries.tables import Residuals, TableTotals
+from dphist.private.queries.tables import TableTotals
 from dphist.private.questions import IntArray, Layout, Moves, own_array
 from dphist.private.scores.tables import TableErrors
 from dphist.private.transcript import Replay
 
-_ASKED = (TableTotals, Residuals, RangedTables, TopDependence, TableDistances)
+_ASKED = (TableTotals, RangedTables, TopDependence, TableDistances)
 _CHOSEN = (TableErrors,)
 
 
@@ -92,12 +92,12 @@ class PrivateRecords:
 
     def measure(
         self,
-        query: TableTotals | Residuals | RangedTables | TopDependence | TableDistances,
+        query: TableTotals | RangedTables | TopDependence | TableDistances,
         noise: Kind | None = None,
     ) -> Noisy:
         """Count tables or residuals, all in one pass, with exact noise."""
         if not isinstance(query, _ASKED):
-            raise MechanismError("of records only tables can be measured: ask TableTotals or Residuals")
+            raise MechanismError("of records only tables can be measured: ask TableTotals or RangedTables")
         return self._right.measure(query, noise)
 
     def choose(self, score: TableErrors) -> IntArray:

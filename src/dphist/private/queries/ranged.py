@@ -1,4 +1,4 @@
-"""Tables of a few attributes whose ranges will be asked: contrasts of a tree along some axes."""
+"""Tables of few attributes by what they say beyond smaller ones, and by contrasts of a tree where ranges are asked."""
 
 from __future__ import annotations
 
@@ -28,14 +28,19 @@ class RangedTables:
     one, by r or by l, so by at most the *reach* M of that depth. Depth d has a share w_d, Σ w_d ≤ 1. Scales of
     M ÷ w_d keep Σ |Δ| ÷ scale ≤ Σ w_d ≤ 1, and variances of M² ÷ w_d keep Σ Δ² ÷ variance ≤ Σ w_d ≤ 1. Along any
     other axis of n values either the values themselves are asked (one moves, by one: scale and variance 1), or, if
-    ``centred``, the residual n·x less its sum, which moves by 2(n − 1) in L1 and n(n − 1) in squared L2
-    (`dphist.private.queries.tables.Residuals`): these are its scale and its variance.
+    ``centred``, the *residual* n·x less its sum, (nI − J)x with J all ones. A step moves its own entry by n − 1 and the
+    n − 1 others by −1: in L1 by 2(n − 1), and in squared L2 by (n − 1)² + (n − 1) = n(n − 1). These are its scale and
+    its variance.
 
     An answer of a table is the product of such maps, so it moves by the product of moves; a sum of products over all
     answers is the product of sums over the axes. With scales (variances) that are products over the axes, divided by
     the table's share, every table keeps Σ |Δ| ÷ scale (Σ Δ² ÷ variance) at its share at most, and all together at
     Σ shares ≤ 1. Counts are cut at a public ceiling first, so that nothing overflows: min(x, c) moves by at most one
     when x does.
+
+    A table of residuals alone costs, in its own units (answers divided by Π n), Π(1 − 1/n) ÷ 2v for Gaussian noise of
+    variance v a cell: what a residual costs by the literature (c_S; Xiao et al. 2023), here with independent noise on
+    integers. Noise on the table itself, centred afterwards, would cost 1 ÷ 2v.
 
     Args:
         tables: The axes of each, ascending.
@@ -46,7 +51,7 @@ class RangedTables:
 
     tables: tuple[Axes, ...]
     shares: tuple[Fraction, ...]
-    trees: tuple[tuple[int, tuple[Fraction, ...]], ...]
+    trees: tuple[tuple[int, tuple[Fraction, ...]], ...] = ()
     centred: bool = False
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Tables of a few attributes, and their residuals: what is asked of records whose cells nobody can write out.
+"""Tables of a few attributes: what is asked of records whose cells nobody can write out.
 
 All tables of one question are counted in one pass over the records. Every table has a share of the question's budget.
 """
@@ -6,7 +6,7 @@ All tables of one question are counted in one pass over the records. Every table
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -85,60 +85,6 @@ class TableTotals:
     def variances(self, layout: Layout) -> Scales:
         """One over each table's share, again: the one answer that moves, moves by one."""
         return self.scales(layout)
-
-
-@proven
-@dataclass(frozen=True)
-class Residuals:
-    """The residuals of some tables: what a table says beyond all smaller ones, in whole numbers.
-
-    On an axis of n values the residual of x is n·x less its sum: (nI − J)x, with J all ones. On several axes it is
-    taken along each. A step in one cell moves, along an axis, its own entry by n − 1 and the n − 1 others by −1. So the
-    answers of a table move by the product over its axes: in L1 Π 2(n − 1), and in squared L2
-    Π ((n − 1)² + (n − 1)) = Π n(n − 1). Scales of Π 2(n − 1) ÷ share, and variances of Π n(n − 1) ÷ share, therefore
-    keep Σ |Δ| ÷ scale and Σ Δ² ÷ variance at Σ shares ≤ 1.
-
-    In units of the table (answers divided by Π n) Gaussian noise of variance v a cell costs Π(1 − 1/n) ÷ 2v: what a
-    residual costs by the literature (c_S; Xiao et al. 2023), here with independent noise on integers. Noise on the
-    table itself, centred afterwards, would cost 1 ÷ 2v.
-
-    Args:
-        tables: The axes of each, ascending, all of two values or more; none for the total.
-        shares: Of the question's budget, one a table, above zero; together at most one.
-    """
-
-    tables: tuple[Axes, ...]
-    shares: tuple[Fraction, ...]
-
-    def __post_init__(self) -> None:
-        check_axes(self.tables)
-        check_shares(self.shares, len(self.tables))
-
-    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
-        """Count every table and take its sums out, in integers."""
-        table_shapes(layout, self.tables)
-        answers = []
-        for table in count_tables(counts, layout, self.tables):
-            for place, size in enumerate(table.shape):
-                table = size * table - table.sum(axis=place, keepdims=True)
-            answers.append(table.reshape(-1))
-        return np.concatenate(answers)
-
-    def scales(self, layout: Layout) -> Scales:
-        """The L1 move of each table, over its share."""
-        return self._sizes(layout, lambda size: 2 * (size - 1))
-
-    def variances(self, layout: Layout) -> Scales:
-        """The squared L2 move of each table, over its share."""
-        return self._sizes(layout, lambda size: size * (size - 1))
-
-    def _sizes(self, layout: Layout, move: Callable[[int], int]) -> Scales:
-        shapes = table_shapes(layout, self.tables)
-        if any(size < 2 for shape in shapes for size in shape):
-            raise MechanismError("tables: an attribute of one value has no residual")
-        moved = [math.prod(map(move, shape)) for shape in shapes]
-        sizes = [each / share for each, share in zip(moved, self.shares, strict=True)]
-        return each_table(sizes, list(map(math.prod, shapes)))
 
 
 def check_shares(shares: Sequence[Fraction], tables: int) -> None:
