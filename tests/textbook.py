@@ -1,9 +1,12 @@
-"""Rules from their statements: programs over buckets of a line, O(n²) and O(n²·k), and the rows kept of a person."""
+"""Rules from their statements: buckets of a line by programs over all, the rows kept of a person, noise of trees."""
 
 import hashlib
 from bisect import insort
 
 import numpy as np
+
+from dphist.kernels.trees.shares import range_error
+from dphist.mechanisms.trees.shares import contrasts, volumes
 
 
 def bucket_costs(values, loss):
@@ -58,3 +61,10 @@ def picked(person, cells, limit):
     digest = hashlib.md5(b"dphist|" + person.encode(), usedforsecurity=False).digest()
     seat = (int.from_bytes(digest[:8], "big") >> 4) % len(cells)
     return seats[seat :: len(cells)]
+
+
+def mean_variance(shape, sides, goal, shares, power=2):
+    """Mean variance of questions when the levels of a tree have these shares and the budget buys a variance of 2."""
+    nothing, weight = np.zeros(0), contrasts(shape, sides, goal)
+    law = (1.0, nothing, nothing, 1.0, power)
+    return float(range_error(weight, volumes(shape, sides), np.zeros(weight.size), shares, *law))

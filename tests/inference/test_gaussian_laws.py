@@ -14,12 +14,13 @@ from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.kernels.levels.likelihood import likelihoods, moments
 from dphist.mechanisms import AdaptiveTree, PrefixSums, Privelet, Tree
 from dphist.mechanisms.prefixsums import prefix_error, prefix_noise
-from dphist.mechanisms.trees.shares import geometric_shares, level_shares, mean_variance, searched
+from dphist.mechanisms.trees.shares import geometric_shares, level_shares, searched
 from dphist.model.budget import Budget
 from dphist.model.law import NoiseLaw
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.questions import Layout
 from dphist.testing import open_counts, run
+from textbook import mean_variance
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(3), Fraction(400)])

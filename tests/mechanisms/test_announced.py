@@ -1,6 +1,5 @@
 """Announced tables: measured, or left to chance where noise would hide them; every one of them has an interval."""
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -8,12 +7,8 @@ import pyarrow.parquet as pq
 
 import dphist
 from dphist.mechanisms import Auto, Marginals
-from dphist.mechanisms.choosing.asked import asked_kinds
-from dphist.mechanisms.choosing.forecast import Forecaster
-from dphist.mechanisms.choosing.independence import independent_product, pairs_of
-from dphist.mechanisms.choosing.pilot import TOTAL, PilotAnswer
+from dphist.mechanisms.choosing.pilot import TOTAL
 from dphist.model.budget import Budget
-from dphist.model.law import NoiseLaw
 from dphist.testing import run
 
 SHAPE = (6, 4, 3, 2, 2)
@@ -69,30 +64,6 @@ def test_many_records_that_depend_on_each_other_are_measured():
     # Ten tables with a tenth of the budget have noise of about 10: off by 1,000 with a chance far below 1e-6.
     assert np.abs(release.answer(PAIRS_ASKED).value - truth).max() < 1000.0
     release.verify()
-
-
-def test_what_is_left_to_chance_is_closer_than_noise_and_has_bounds_that_hold():
-    asked = asked_kinds(SHAPE, DOMAIN, PAIRS_ASKED, "marginals")
-    forecaster = Forecaster(SHAPE, asked, NoiseLaw("laplace", Fraction(10)), 288.0)
-    found = independent_product(forecaster, 1e9, None, PilotAnswer(288.0, 0.0))
-    assert found is not None
-    mechanism = found.mechanism
-    assert mechanism.shares is not None
-    assert sum(mechanism.shares, Fraction(0)) == 1
-    counts = _even(288)
-    truth = np.asarray(PAIRS_ASKED.answer(counts), dtype=float)
-    measured = Marginals(tables=pairs_of(SHAPE, [tuple(range(5))]))
-    # Eight seeds have 0.03 of the squared error.
-    error, held = np.zeros(2), np.zeros(2)
-    for seed in range(8):
-        for place, each in enumerate((mechanism, measured)):
-            made = run(each, counts, epsilon="0.1", seed=seed)
-            values = np.asarray(PAIRS_ASKED.answer(made.counts), dtype=float)
-            bounds = made.errors.interval(PAIRS_ASKED, values, 0.95)
-            error[place] += np.mean((values - truth) ** 2)
-            held[place] += np.mean((bounds.low <= truth) & (truth <= bounds.high)) / 8
-    assert error[0] < 0.3 * error[1]
-    assert held.min() > 0.93
 
 
 def test_ranges_inside_announced_tables_of_a_cube_are_served():

@@ -86,14 +86,6 @@ def test_variances_agree_with_simulation(estimator):
         assert told[0] == pytest.approx(135.80246913)
 
 
-def test_pure_noise_is_not_split():
-    leaves = [
-        run(DPCube(), np.full((32, 32), 7), Fraction(1, 2), seed=s).errors.cuts.sizes.size  # type: ignore[attr-defined]
-        for s in range(40)
-    ]
-    assert np.mean(np.array(leaves) == 1) >= 0.95
-
-
 def test_a_clear_step_is_found():
     counts = np.zeros((16, 16), dtype=np.int64)
     counts[4:9, 2:12] = 400

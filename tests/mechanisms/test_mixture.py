@@ -1,22 +1,16 @@
 """Records of many columns: what is measured by which budget, what is published, and what it is worth."""
 
-import contextlib
 import itertools
 
 import numpy as np
 import pytest
 
-from dphist.errors import MechanismError
 from dphist.mechanisms import Mixture
-from dphist.mechanisms.wide import chosen
-from dphist.mechanisms.wide.chosen import Strength
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
-from dphist.private.records import open_records_gate
-from dphist.private.scores.tables import TableErrors
 from dphist.publishing.wide import tables_release
 
 SHAPE = (2, 3, 12, 5, 8, 4, 2, 6)
@@ -134,27 +128,3 @@ def test_records_of_all_columns_keep_the_published_pairs():
     codes = np.stack(model.sample(len(frame), 0), axis=1)
     far = [off(codes, table, axes) for axes, table in release.cells.tables.items() if len(axes) == 2]
     assert np.mean(far) < 0.02
-
-
-def test_pairs_that_count_more_are_chosen_more_often():
-    """Of equal dependence, the pairs of a kind of tables with a large weight are chosen; each pays as before."""
-    seen = []
-
-    class Watched(TableErrors):
-        def __post_init__(self):
-            super().__post_init__()
-            seen.append(self)
-
-    held = records(30_000, 0.45, (60, 20, 2, 30, 90, 50, 4, 25, 3))
-    heavy = ((0, 1), (0, 3))
-    pairs = tuple(itertools.combinations(range(9), 2))
-    right, _ = open_records_gate(held, Budget.of(1), Unit(), noise=Noise(Keystream.for_tests(3)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chosen, "TableErrors", Watched)
-        with contextlib.suppress(MechanismError):
-            plan = chosen.ChosenPairs(pairs, pairs, 4, 5, kinds=((8.0, heavy), (1.0, pairs)))
-            plan.estimate(right, Strength(right.law(), 30_000.0))
-    assert seen[0].weights is not None
-    weights = dict(zip(seen[0].tables, seen[0].weights.tolist(), strict=True))
-    assert {weights[pair] for pair in heavy} == {16}
-    assert {weight for pair, weight in weights.items() if pair not in heavy} == {1}

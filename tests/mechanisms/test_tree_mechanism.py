@@ -13,7 +13,6 @@ from dphist.mechanisms.trees.shares import (
     box_energy,
     contrasts,
     level_shares,
-    mean_variance,
     searched,
 )
 from dphist.model.unit import Unit
@@ -22,6 +21,7 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.testing import open_counts, run
 from dphist.testing.gates import as_histogram
+from textbook import mean_variance
 
 
 def blocks(n: int, m: int) -> np.ndarray:

@@ -107,14 +107,15 @@ class AdaptiveTree:
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
                 "each next step was planned for such ranges, from totals already paid for"
             )
-            errors = _errors(tree)
+            errors = PredictiveErrors(MeasuredBlocks(tree, 0))
             counts = counts_of_boxes(tree, level)
             if self.estimator == "averaged" and data.size <= _LARGEST_AVERAGED:
                 counts = averaged(counts, errors.measured.learned)
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree, layout = self.grow(data)
-        errors = _errors(tree, len(layout.blocks) - 1)
-        counts = counts_of(tree)
+        # All levels of blocks but the last may have been divided further.
+        errors = PredictiveErrors(MeasuredBlocks(tree, len(layout.blocks) - 1))
+        counts = tree.cells(tree.nonnegative(shrink=_SHRINK))
         if self.estimator == "averaged" and ordered_line(data) and 1 < len(tree) <= _MOST_AVERAGED:
             counts = averaged(counts, errors.measured.learned)
         # A pool is one total, however many blocks it has; the whole line is none, unless all of it is a pool.
@@ -176,11 +177,6 @@ def uneven(front: Front, among: BoolArray | None, slack: float) -> BoolArray:
     return answer | (members < 2)
 
 
-def counts_of(tree: MeasuredTree) -> FloatArray:
-    """Best linear unbiased totals, shrunk a little towards an even spread, handed down without going below zero."""
-    return tree.cells(tree.nonnegative(shrink=_SHRINK))
-
-
 def averaged(counts: FloatArray, learned: Learned) -> FloatArray:
     """A mean of some counts and of what the law expects of every cell, the more the law's the less there is to tell."""
     seen = learned.law.binary.deviations
@@ -188,8 +184,3 @@ def averaged(counts: FloatArray, learned: Learned) -> FloatArray:
     if counts.ndim > 1:
         part *= _BOXES * (1.0 - learned.one_sided) ** 2
     return np.asarray(counts + part * (learned.law.counts - counts), dtype=np.float64)
-
-
-def _errors(tree: MeasuredTree, divided: int = 0) -> PredictiveErrors:
-    """Errors of a tree; on a line, how many levels of blocks may have been divided further."""
-    return PredictiveErrors(MeasuredBlocks(tree, divided))

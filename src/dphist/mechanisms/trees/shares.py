@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from dphist.arrays import FloatArray, IntArray
-from dphist.kernels.trees.shares import best_shares, range_error
+from dphist.kernels.trees.shares import best_shares
 from dphist.model.workload import Workload
 
 Kind = Literal["cells", "prefixes", "all_ranges"]
@@ -91,19 +91,10 @@ def contrasts(shape: Sequence[int], sides: Sides, goal: Kind | Workload) -> Floa
     return np.diff(np.array(energies), prepend=0.0)
 
 
-def mean_variance(
-    shape: Sequence[int], sides: Sides, goal: Kind | Workload, shares: FloatArray, power: int = 2
-) -> float:
-    """Mean variance of the questions when the levels have these shares and the whole budget buys a variance of 2."""
-    nothing, weight = np.zeros(0), contrasts(shape, sides, goal)
-    law = (1.0, nothing, nothing, 1.0, power)
-    return float(range_error(weight, volumes(shape, sides), np.zeros(weight.size), shares, *law))
-
-
 def level_shares(
     shape: Sequence[int], sides: Sides, goal: Kind | Workload, power: int = 2
 ) -> tuple[float, FloatArray]:
-    """Shares of the levels that make `mean_variance` least, and that variance."""
+    """Shares of the levels that make the mean variance of the questions least, and that variance."""
     nothing = np.zeros(0)
     least, shares = best_shares(
         *(contrasts(shape, sides, goal), volumes(shape, sides), nothing, 1.0, 0, 1.0),
