@@ -108,10 +108,10 @@ def deviation_grouping(values: IntArray, price: int, *, grid: int, about_median:
 
 
 @kernel
-def power_grouping(costs: IntArray, price: int) -> IntArray:
+def power_grouping(costs: NDArray[Any], price: int, worst: Any = UNREACHED) -> IntArray:
     """Starts of the cheapest buckets when lengths are powers of two; ``costs[k, i]`` is length 2^k at start i."""
     rows, n = costs.shape
-    best = np.full(n + 1, UNREACHED, np.int64)
+    best = np.full(n + 1, worst, costs.dtype)
     cut = np.zeros(n + 1, np.int64)
     best[0] = 0
     for i in range(n):
@@ -209,34 +209,18 @@ def prefix_squares(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
     return total, square, lost
 
 
-@kernel
 def squared_power_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
     """Starts of the cheapest buckets at cost Σ(x − mean)² + prices[length], lengths being powers of two: O(n log n)."""
     n = len(values)
-    total, square, lost = prefix_squares(values)
-    best = np.full(n + 1, np.inf)
-    cut = np.zeros(n + 1, np.int64)
-    best[0] = 0.0
-    for i in range(n):
-        m = 1
-        while i + m <= n:
-            t = total[i + m] - total[i]
-            spread = ((square[i + m] - square[i]) + (lost[i + m] - lost[i])) - t * t / m
-            cost = best[i] + (max(spread, 0.0) + prices[m])
-            if cost < best[i + m]:
-                best[i + m] = cost
-                cut[i + m] = i
-            m *= 2
-    return starts_of(cut)
+    costs = np.zeros((n.bit_length(), n))
+    for k, row in enumerate(costs):
+        low = np.arange(n + 1 - (1 << k))
+        row[: low.size] = squared_deviations(values, low, low + (1 << k)) + prices[1 << k]
+    starts: IntArray = power_grouping(costs, 0, np.inf)
+    return starts
 
 
-@kernel
 def squared_deviations(values: FloatArray, lows: IntArray, highs: IntArray) -> FloatArray:
     """Σ(x − mean)² of the given buckets, each in O(1) by prefix sums."""
-    total, square, lost = prefix_squares(values)
-    out = np.empty(len(lows))
-    for b in range(len(lows)):
-        i, j = lows[b], highs[b]
-        t = total[j] - total[i]
-        out[b] = max(0.0, ((square[j] - square[i]) + (lost[j] - lost[i])) - t * t / (j - i))
-    return out
+    whole, square, lost = (sums[highs] - sums[lows] for sums in prefix_squares(values))
+    return np.maximum((square + lost) - whole * whole / (highs - lows), 0.0)

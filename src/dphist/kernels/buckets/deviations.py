@@ -20,8 +20,6 @@ from dphist.kernels.compile import kernel
 IntArray = NDArray[np.int64]
 
 
-# Buckets up to this length are summed directly.
-SHORT = 48
 # Sums of values must stay below this, or `divide` could be off by more than one.
 LARGEST_SUM = 2**50
 
@@ -77,27 +75,11 @@ def mean_row(
     top = len(distinct)
     for k in range(lengths):
         out[k], remainder[k] = divide(prefix[start + k + 1] - prefix[start], k + 1, inverse[k + 1])
-    # In short buckets the mean leaps about and the pointer would follow: look at their cells instead.
-    near = min(SHORT, lengths)
+    tally[:] = 0
+    pointer = np.int64(place[start])
     below = np.int64(0)
     sum_below = np.int64(0)
-    for k in range(near):
-        mean = out[k]
-        below = np.int64(0)
-        sum_below = np.int64(0)
-        for j in range(start, start + k + 1):
-            under = np.int64(values[j] <= mean)
-            below += under
-            sum_below += under * values[j]
-        out[k] = 2 * grid * (below * mean - sum_below)
-        remainder[k] *= below
-    tally[:] = 0
-    for k in range(near):
-        tally[place[start + k]] += 1
-    pointer = np.searchsorted(
-        distinct, divide(prefix[start + near] - prefix[start], near, inverse[near])[0], "right"
-    )
-    for k in range(near, lengths):
+    for k in range(lengths):
         x = values[start + k]
         tally[place[start + k]] += 1
         under = np.int64(place[start + k] < pointer)
