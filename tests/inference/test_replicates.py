@@ -28,7 +28,9 @@ from dphist.inference.tables.residuals import AxisNoise, Measured, TableResidual
 from dphist.inference.tables.shrunk import TableNoise
 from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.kernels.hashing import Normals
-from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
+from dphist.kernels.wavelets.axes import PlainAxis
+from dphist.kernels.wavelets.haar import HaarAxis
+from dphist.kernels.wavelets.nominal import NominalAxis
 from dphist.mechanisms.marginals import shrunk_cube
 from dphist.model.contrasts import contrasts_of
 from dphist.model.domain import Domain, Ordinal

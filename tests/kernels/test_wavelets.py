@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from dphist.kernels.wavelets import standard
-from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
+from dphist.kernels.wavelets.axes import PlainAxis
+from dphist.kernels.wavelets.haar import HaarAxis
+from dphist.kernels.wavelets.nominal import NominalAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands, thresholds
 from dphist.model.domain import Nominal
 

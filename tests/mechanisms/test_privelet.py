@@ -8,7 +8,9 @@ from dphist.audit import Pair
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.errors import MechanismError
 from dphist.inference.linear.waves import WaveletNoise
-from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
+from dphist.kernels.wavelets.axes import PlainAxis
+from dphist.kernels.wavelets.haar import HaarAxis
+from dphist.kernels.wavelets.nominal import NominalAxis
 from dphist.mechanisms.privelet import Privelet
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram

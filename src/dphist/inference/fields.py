@@ -21,7 +21,9 @@ from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import MeasuredBlocks, MeasuredCells
 from dphist.inference.predictive.law import Law, size_classes_of
 from dphist.kernels.predictive.passes import size_classes
-from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
+from dphist.kernels.wavelets.axes import PlainAxis
+from dphist.kernels.wavelets.haar import HaarAxis
+from dphist.kernels.wavelets.nominal import NominalAxis
 from dphist.model.domain import Domain
 from dphist.model.exact import fraction
 from dphist.model.law import NoiseLaw

@@ -1,7 +1,7 @@
 """Wavelet coefficients of a cube: the question behind Privelet, asked in integers.
 
 Along each axis a linear map W gives integer coefficients whose noise scales sₖ keep the promise
-Σₖ |W[k, x]| ÷ sₖ ≤ 1 for every cell x (proved for each kind of axis in `dphist.kernels.wavelets.axes`). The
+Σₖ |W[k, x]| ÷ sₖ ≤ 1 for every cell x (proved for each kind of axis in `dphist.kernels.wavelets`). The
 coefficients of a cube are the Kronecker product of these maps, and so are the scales. The promise multiplies:
 Σ |∏ W[kᵢ, xᵢ]| ÷ ∏ s[kᵢ] = ∏ Σ |W[kᵢ, xᵢ]| ÷ s[kᵢ] ≤ 1. So does the promise for Gaussian noise: along an axis a cell
 moves its coefficients by one each, as many of them as the sensitivity P says, and weights wₖ are at least one, so
@@ -29,7 +29,9 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.kernels.wavelets import standard
-from dphist.kernels.wavelets.axes import Axis, Calibration, HaarAxis, NominalAxis, PlainAxis
+from dphist.kernels.wavelets.axes import Axis, PlainAxis
+from dphist.kernels.wavelets.haar import HaarAxis
+from dphist.kernels.wavelets.nominal import Calibration, NominalAxis
 from dphist.model.domain import Nominal
 from dphist.model.law import NoiseLaw
 from dphist.private.pricing import floats_in_place
