@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ RELEASE = dphist.publish(HISTOGRAM, epsilon=1, mechanism="laplace")
 WORKLOAD = dphist.Workload.cells(DOMAIN)
 # Calls of each function or method, of all that there could be.
 TRIED = 8
-OWNERS = {
+OWNERS: dict[str, Any] = {
     "Domain": lambda: DOMAIN,
     "Ordinal": lambda: DOMAIN.attributes[0],
     "Nominal": lambda: DOMAIN.attributes[1],

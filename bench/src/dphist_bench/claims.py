@@ -28,6 +28,7 @@ def checking(judge: Callable[Concatenate[Results, P], Finding]) -> Callable[P, C
 @checking
 def beats(
     results: Results,
+    /,
     measure: str,
     first: str | Sequence[str],
     others: Sequence[str],
@@ -54,7 +55,7 @@ def every(results: Results, *checks: Check) -> Finding:
 
 @checking
 def best(
-    results: Results, measure: str, winners: Mapping[str, str], among: Sequence[str], **where: Any
+    results: Results, /, measure: str, winners: Mapping[str, str], among: Sequence[str], **where: Any
 ) -> Finding:
     """Whether the named method has the least mean among the named ones on each data set."""
     words, holds = [], True
@@ -70,6 +71,7 @@ def best(
 @checking
 def grows(
     results: Results,
+    /,
     measure: str,
     method: str,
     *,
@@ -89,6 +91,7 @@ def grows(
 @checking
 def peaks(
     results: Results,
+    /,
     measure: str,
     method: str,
     between: tuple[float, float],
@@ -108,7 +111,9 @@ def peaks(
 
 
 @checking
-def power(results: Results, measure: str, method: str, between: tuple[float, float], **where: Any) -> Finding:
+def power(
+    results: Results, /, measure: str, method: str, between: tuple[float, float], **where: Any
+) -> Finding:
     """Whether a method's mean follows a power of ``x`` with an exponent, fitted line by line, in this interval."""
     found = exponents(results, measure, method, **where)
     mean = sum(found) / len(found) if found else math.nan

@@ -50,7 +50,8 @@ def verdicts(experiment: Experiment, found: Results) -> list[Verdict]:
     return [
         Verdict(
             claim,
-            *(None if check is None else _judged(check, found) for check in (claim.check, claim.shipped)),
+            _judged(claim.check, found),
+            None if claim.shipped is None else _judged(claim.shipped, found),
         )
         for claim in experiment.claims
     ]

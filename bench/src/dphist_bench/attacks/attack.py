@@ -16,7 +16,7 @@ from dphist.model.budget import Budget
 from dphist.model.exact import Number, positive
 from dphist.model.unit import Unit
 from dphist_bench.attacks.betting import next_batch
-from dphist_bench.attacks.evidence import FIRST_BATCH, Evidence, Runs
+from dphist_bench.attacks.evidence import FIRST_BATCH, Evidence, Run, Runs
 from dphist_bench.attacks.twin import Finished, Stage, Tally
 
 Observe = Callable[[Any], NDArray[np.float64]]
@@ -93,7 +93,8 @@ def collect(
     """
     used, neighbour = (pair.one, pair.other) if side == 0 else (pair.other, pair.one)
     sign = 1.0 if side == 0 else -1.0
-    found, stage = Runs(), Stage(used, neighbour, budget, unit)
+    found: Runs = []
+    stage = Stage(used, neighbour, budget, unit)
     for _ in range(runs):
         tally = Tally(stop_early=stop_early)
         seen = tally.answers
@@ -105,17 +106,11 @@ def collect(
             seen.append(estimate.counts.reshape(-1))
             if observe is not None:
                 seen.append(observe(estimate))
-        found.shapes.append(tuple(tally.asked))
-        found.numbers.append(np.concatenate(seen))
-        found.losses.append(sign * tally.loss)
-        found.drawn.append(sign * tally.drawn)
-        found.choices.append(
-            tuple(
-                (here, there, won) if side == 0 else (there, here, won)
-                for here, there, won in tally.partitions
-            )
+        choices = tuple(
+            (here, there, won) if side == 0 else (there, here, won) for here, there, won in tally.partitions
         )
-        found.covered = found.covered and tally.covered
+        numbers = np.concatenate(seen)
+        found.append(Run(tuple(tally.asked), numbers, sign * tally.loss, choices, tally.covered))
     return found
 
 
@@ -123,6 +118,5 @@ def losses(
     mechanism: Mechanism, pair: Pair, budget: Budget, runs: int, side: int, unit: Unit | None = None
 ) -> NDArray[np.float64]:
     """The losses of many runs on one side of a pair, by the claimed laws; equal ones to the last bit."""
-    return np.round(
-        np.array(collect(mechanism, pair, budget, runs, side, stop_early=True, unit=unit).losses), 9
-    )
+    found = collect(mechanism, pair, budget, runs, side, stop_early=True, unit=unit)
+    return np.round(np.array([run.loss for run in found]), 9)

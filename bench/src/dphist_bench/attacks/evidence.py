@@ -31,43 +31,21 @@ _LESSON = 6_000
 FIRST_BATCH = 60
 
 
-@dataclass(eq=False)
-class Runs:
-    """What a mechanism let out on one side, run by run."""
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a mechanism let out once, on one side."""
 
-    shapes: list[Shape] = field(default_factory=list)
+    shape: Shape
     """Which questions it asked, and how many numbers came back."""
-    numbers: list[FloatArray] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)
+    numbers: FloatArray
+    loss: float = 0.0
     """ln(probability on the first side ÷ on the other) of the answers, by the claimed laws."""
-    drawn: list[float] = field(default_factory=list)
-    """The part of the losses that is due to Laplace noise."""
-    choices: list[tuple[Choice, ...]] = field(default_factory=list)
+    choices: tuple[Choice, ...] = ()
     covered: bool = True
-    """Whether ``losses`` and ``choices`` are about everything that came out."""
+    """Whether ``loss`` and ``choices`` are about everything that came out."""
 
-    def __len__(self) -> int:
-        return len(self.shapes)
 
-    def __getitem__(self, which: slice) -> Runs:
-        """Give some of the runs."""
-        return Runs(
-            self.shapes[which],
-            self.numbers[which],
-            self.losses[which],
-            self.drawn[which],
-            self.choices[which],
-            self.covered,
-        )
-
-    def extend(self, more: Runs) -> None:
-        """Add runs."""
-        self.shapes += more.shapes
-        self.numbers += more.numbers
-        self.losses += more.losses
-        self.drawn += more.drawn
-        self.choices += more.choices
-        self.covered = self.covered and more.covered
+Runs = list[Run]
 
 
 class Evidence:
@@ -75,7 +53,8 @@ class Evidence:
 
     def __init__(self, epsilon: float) -> None:
         self.contest = Contest(epsilon)
-        self.one, self.other = Runs(), Runs()
+        self.one: Runs = []
+        self.other: Runs = []
 
     def add(self, one: Runs, other: Runs) -> None:
         """Bet on new runs, then learn from them."""
@@ -88,7 +67,7 @@ class Evidence:
 
     def largest_loss(self) -> float:
         """Give the largest loss of a run by formula, over both sides; partitions are not in it."""
-        return float(np.abs(self.one.losses + self.other.losses).max(initial=0.0))
+        return max((abs(run.loss) for run in self.one + self.other), default=0.0)
 
 
 def weigh(one: Runs, other: Runs, epsilon: float) -> Contest:
@@ -104,7 +83,7 @@ def weigh(one: Runs, other: Runs, epsilon: float) -> Contest:
 def known_look(earlier: Evidence, one: Runs, other: Runs) -> Look:
     """Rank runs by the loss that the claimed laws give them."""
     past_one, past_other = earlier.one, earlier.other
-    if not any(past_one.choices):
+    if not any(run.choices for run in past_one):
         return Look(_rounded(past_one), _rounded(past_other), _rounded(one), _rounded(other))
     # Half of the past counts partitions, the other half picks the event, or it would trust its own luck.
     ratios = _count_choices(past_one[0::2], past_other[0::2])
@@ -112,9 +91,9 @@ def known_look(earlier: Evidence, one: Runs, other: Runs) -> Look:
 
 
 def _rounded(runs: Runs, ratios: Mapping[Choice, float] | None = None) -> FloatArray:
-    losses = np.array(runs.losses)
+    losses = np.array([run.loss for run in runs])
     if ratios is not None:
-        losses += [sum(ratios.get(choice, 0.0) for choice in each) for each in runs.choices]
+        losses += [sum(ratios.get(choice, 0.0) for choice in run.choices) for run in runs]
     # Equal losses must stay equal, whatever the order of their sums.
     return np.round(losses, 9)
 
@@ -124,10 +103,9 @@ def _count_choices(one: Runs, other: Runs) -> Mapping[Choice, float]:
     counts: dict[Choice, list[float]] = defaultdict(lambda: [0.5, 0.5])
     totals: dict[tuple[bytes, bytes], list[float]] = defaultdict(lambda: [1.0, 1.0])
     for side, runs in enumerate((one, other)):
-        for each in runs.choices:
-            for choice in each:
-                counts[choice][side] += 1
-                totals[choice[:2]][side] += 1
+        for choice in (choice for run in runs for choice in run.choices):
+            counts[choice][side] += 1
+            totals[choice[:2]][side] += 1
     return {
         choice: float(np.log(seen[0] / seen[1] * totals[choice[:2]][1] / totals[choice[:2]][0]))
         for choice, seen in counts.items()
@@ -147,18 +125,17 @@ def _learn(one: Runs, other: Runs) -> Callable[[Runs], FloatArray]:
     Independent noise makes the log-likelihood ratio a sum over the released numbers; each term is read off two
     histograms, and numbers that tell nothing are left out, so that their sampling error does not drown the rest.
     """
-    shapes = set(one.shapes) | set(other.shapes)
-    models = {shape: _Model.fit(shape, one, other) for shape in shapes}
+    models = {shape: _Model.fit(shape, one, other) for shape in {run.shape for run in one + other}}
 
     def score(runs: Runs) -> FloatArray:
         result = np.zeros(len(runs))
         groups: dict[Shape, list[int]] = {}
-        for i, shape in enumerate(runs.shapes):
-            groups.setdefault(shape, []).append(i)
+        for i, run in enumerate(runs):
+            groups.setdefault(run.shape, []).append(i)
         for shape, places in groups.items():
             # A shape that was never seen in training tells nothing.
             if shape in models:
-                result[places] = models[shape].score(np.array([runs.numbers[i] for i in places]))
+                result[places] = models[shape].score(np.array([runs[i].numbers for i in places]))
         return result
 
     return score
@@ -174,8 +151,9 @@ class _Model:
 
     @staticmethod
     def fit(shape: Shape, one: Runs, other: Runs) -> _Model:
-        first = np.array([row for s, row in zip(one.shapes, one.numbers, strict=True) if s == shape])
-        second = np.array([row for s, row in zip(other.shapes, other.numbers, strict=True) if s == shape])
+        first, second = (
+            np.array([run.numbers for run in side if run.shape == shape]) for side in (one, other)
+        )
         prior = float(np.log((len(first) + 1) / (len(second) + 1)))
         if min(len(first), len(second)) < _BINS:
             return _Model(prior, ())

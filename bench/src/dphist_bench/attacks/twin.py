@@ -62,8 +62,6 @@ class Tally:
     stop_early: bool = False
     loss: float = 0.0
     """ln of how much likelier the answers are on the data that were used than on the neighbour."""
-    drawn: float = 0.0
-    """The part of the loss that is due to noise."""
     covered: bool = True
     """Whether every question's law has a formula, or is in ``partitions``."""
     asked: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
@@ -179,7 +177,6 @@ class Twin(PrivateCounts):
         loss = float(_log_ratios(noisy, here, there)[0].sum()) - (0.0 if told is None else float(told.sum()))
         # Its noise is not kept: parts that are asked for again were picked by what it showed when they were looked at.
         self._tally.loss += loss
-        self._tally.drawn += loss
         self._tally.keep("again", noisy.values)
         return noisy
 
@@ -190,9 +187,7 @@ class Twin(PrivateCounts):
     def _keep_ratios(self, law: NoiseLaw, told: NDArray[np.float64], drawn: NDArray[np.float64]) -> None:
         self._tally.noise.append(drawn)
         self._tally.laws.append(law)
-        loss = float(told.sum())
-        self._tally.loss += loss
-        self._tally.drawn += loss
+        self._tally.loss += float(told.sum())
 
     def choose(self, score: Score) -> IntArray:
         """Let the gate choose, then compare."""

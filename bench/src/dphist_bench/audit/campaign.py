@@ -197,7 +197,9 @@ def judge(place: int, text: str, mechanism: Mechanism, epsilon: str, found: Pair
         chance=evidence.contest.chance,
         loss=round(evidence.largest_loss(), 6),
         formula=_formula(evidence),
-        asked=tuple(sorted({" ".join(verb for verb, _ in shape) for shape in evidence.one.shapes})),
+        asked=tuple(
+            sorted({" ".join(verb for verb, _ in shape) for shape in {run.shape for run in evidence.one}})
+        ),
     )
 
 
@@ -208,9 +210,9 @@ def number(text: str) -> float:
 
 
 def _formula(evidence: Evidence) -> str:
-    if not evidence.one.covered:
+    if not all(run.covered for run in evidence.one):
         return "none"
-    return "but partitions" if any(evidence.one.choices) else "all"
+    return "but partitions" if any(run.choices for run in evidence.one) else "all"
 
 
 def _seconds_a_run(mechanism: Mechanism, epsilon: str, shape: tuple[int, ...]) -> float:

@@ -60,8 +60,10 @@ def search_pair(
 def forecast(mechanism: Mechanism, trial: Pair, epsilon: Number, runs: int) -> float:
     """Guess the lower bound that an attack on this pair would reach."""
     one, other = _both(mechanism, trial, epsilon, runs)
-    if one.covered and not any(one.choices):
-        return max(_reach(np.array(one.losses)), _reach(-np.array(other.losses)))
+    if all(run.covered and not run.choices for run in one):
+        return max(
+            _reach(np.array([run.loss for run in one])), _reach(np.array([-run.loss for run in other]))
+        )
     more = _both(mechanism, trial, epsilon, (_LONGER - 1) * runs)
     one.extend(more[0])
     other.extend(more[1])
