@@ -136,7 +136,7 @@ def _step(cells: int, most: int) -> int:
     bars or more.
     """
     least = max(1, -(-cells // most))
-    liked = (factor * 10**power for power in itertools.count() for factor in (1, 2, 5))
+    liked = (factor * int(10**power) for power in itertools.count() for factor in (1, 2, 5))
     round_one = next(step for step in liked if step >= least)
     if cells % round_one == 0:
         return round_one
