@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -148,16 +149,19 @@ def run_campaign(
     trials = read_trials(results)
     done = {trial.key for trial in trials}
     texts = claims() if mechanisms is None else list(mechanisms)
-    with Lines(results) as write:
-        for key in _order(texts, settings, trials):
-            if key in done:
-                continue
-            if clock() >= stop:
-                break
-            say(f"round {key[0] + 1}: {key[1]} at ε = {key[2]}")
-            trial = attempt(*key)
-            write(trial.to_line())
-            trials.append(trial)
+    # Said before time is spent; and half a line that a crash left is ended.
+    _append(results, "")
+    if results.read_bytes()[-1:] not in (b"", b"\n"):
+        _append(results, "\n")
+    for key in _order(texts, settings, trials):
+        if key in done:
+            continue
+        if clock() >= stop:
+            break
+        say(f"round {key[0] + 1}: {key[1]} at ε = {key[2]}")
+        trial = attempt(*key)
+        _append(results, trial.to_line() + "\n")
+        trials.append(trial)
     return trials
 
 
@@ -205,8 +209,7 @@ def judge(place: int, text: str, mechanism: Mechanism, epsilon: str, found: Pair
 
 def number(text: str) -> float:
     """Read ``1/2`` as a number."""
-    above, _, below = text.partition("/")
-    return float(above) / float(below or 1)
+    return float(Fraction(text))
 
 
 def _formula(evidence: Evidence) -> str:
@@ -244,28 +247,12 @@ def _order(
         place += 1
 
 
-class Lines:
-    """Adds lines to a file, each on disk before the next is made."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Callable[[str], None]:
-        try:
-            whole = not self._path.exists() or self._path.read_bytes()[-1:] in (b"", b"\n")
-            self._file = self._path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise OutputError(
-                f"cannot write {self._path}: {error.strerror}; choose another --results"
-            ) from None
-        if not whole:
-            self._file.write("\n")
-        return self._write
-
-    def _write(self, line: str) -> None:
-        self._file.write(line + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+def _append(path: Path, text: str) -> None:
+    """Put text on disk before anything else is done."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}; choose another --results") from None

@@ -7,7 +7,8 @@ be spent. So constants can be chosen on some numbers and judged on others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +24,7 @@ def drawn_line(number: int) -> tuple[str, Histogram, str]:
     """A line of 256 to 4,096 cells, 100 to 10⁶ records and an ε of 0.01 to 10."""
     draws = _draws(1, number)
     n = int(draws.choice([256, 1000, 2048, 4096]))
-    names, weights = [], np.zeros(n)
-    for _ in range(int(draws.integers(1, 4))):
-        name, part = list(LINES.items())[int(draws.integers(len(LINES)))]
-        shape = part(draws, n)
-        names.append(name)
-        weights += draws.exponential() * shape / max(float(shape.sum()), 1e-300)
-    if draws.random() < 0.25:
-        weights *= np.exp(draws.uniform(0.1, 1.5) * draws.standard_normal(n))
-        names.append("rough")
+    names, weights = _mixed(draws, n, LINES)
     if draws.random() < 0.2:
         weights[: n // int(draws.integers(2, 6))] = 0.0
         names.append("begins late")
@@ -43,15 +36,7 @@ def drawn_plane(number: int) -> tuple[str, Histogram, str]:
     draws = _draws(2, number)
     shapes = [(64, 64), (128, 128), (50, 200), (100, 30), (256, 64)]
     shape = shapes[int(draws.integers(len(shapes)))]
-    names, weights = [], np.zeros(shape)
-    for _ in range(int(draws.integers(1, 4))):
-        name, part = list(PLANES.items())[int(draws.integers(len(PLANES)))]
-        made = part(draws, shape)
-        names.append(name)
-        weights += draws.exponential() * made / max(float(made.sum()), 1e-300)
-    if draws.random() < 0.25:
-        weights *= np.exp(draws.uniform(0.1, 1.5) * draws.standard_normal(shape))
-        names.append("rough")
+    names, weights = _mixed(draws, shape, PLANES)
     axes = [Ordinal(f"x{axis}", range(size)) for axis, size in enumerate(shape)]
     return _counted(draws, " + ".join(names), weights, Domain(axes))
 
@@ -167,6 +152,22 @@ def drawn_space(number: int) -> tuple[str, Histogram, str]:
     counts = draws.multinomial(records, _chances(weights)).reshape(shape)
     name = f"{'x'.join(map(str, shape))}, {', '.join(names)}"
     return name, Histogram(Domain(attributes), counts.astype(np.int64)), epsilon
+
+
+def _mixed(
+    draws: Draws, shape: Any, kinds: Mapping[str, Callable[..., FloatArray]]
+) -> tuple[list[str], FloatArray]:
+    """One to three parts with weights of their own, perhaps roughened; and what they are."""
+    names, weights = [], np.zeros(shape)
+    for _ in range(int(draws.integers(1, 4))):
+        name = list(kinds)[int(draws.integers(len(kinds)))]
+        part = kinds[name](draws, shape)
+        names.append(name)
+        weights += draws.exponential() * part / max(float(part.sum()), 1e-300)
+    if draws.random() < 0.25:
+        weights *= np.exp(draws.uniform(0.1, 1.5) * draws.standard_normal(shape))
+        names.append("rough")
+    return names, weights
 
 
 def _habit(draws: Draws, size: int, place: float, *, ordered: bool) -> FloatArray:

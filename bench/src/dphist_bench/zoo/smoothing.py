@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -76,36 +75,12 @@ class LeakyDeviation:
         return Fraction(4 * GRID)
 
     def segment(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> IntArray:
-        """Choose one partition, as `runs` would."""
-        n, price = counts.size, round(self.price * GRID)
-        exact = _costs(counts.tobytes())
-        costs = []
-        for length in range(1, n + 1):
-            row, scale = exact[length - 1] + price, self.scale(length, n)
-            if scale:
-                row = row + noise.laplace(scale, row.size)
-            costs.append((np.maximum(row, price) if self.rule == "clamped" else row).tolist())
-        best, cut = [0], [0]
-        for end in range(1, n + 1):
-            totals = [best[start] + costs[end - start - 1][start] for start in range(end)]
-            best.append(min(totals))
-            cut.append(totals.index(best[-1]))
-        starts = [n]
+        """Choose one partition, as `runs` does."""
+        (cut,) = self.runs(counts, noise, 1)
+        starts = [counts.size]
         while starts[-1] > 0:
-            starts.append(cut[starts[-1]])
+            starts.append(int(cut[starts[-1]]))
         return np.array(starts[:0:-1], dtype=np.int64)
-
-
-@lru_cache(maxsize=64)
-def _costs(raw: bytes) -> list[IntArray]:
-    """Absolute deviations on the grid, by length and start."""
-    x = np.frombuffer(raw, dtype=np.int64).astype(np.float64)
-    rows = []
-    for length in range(1, x.size + 1):
-        windows = np.lib.stride_tricks.sliding_window_view(x, length)
-        deviations = np.abs(windows - windows.mean(axis=1, keepdims=True)).sum(axis=1)
-        rows.append(np.floor(GRID * deviations + 0.5).astype(np.int64))
-    return rows
 
 
 @dataclass(frozen=True, kw_only=True)
