@@ -143,7 +143,7 @@ def whole_costs(
     """
     distinct, place = ranked
     there = slice(0, right) if forward else slice(None, None, -1)
-    row, place = (np.ascontiguousarray(each[:right][there]) for each in (values, place))
+    row, place = np.ascontiguousarray(values[:right][there]), np.ascontiguousarray(place[:right][there])
     cost = np.zeros(right + 1, dtype=np.int64)
     sums, tally = np.concatenate([[0], np.cumsum(row)]), np.zeros(distinct.size, dtype=np.int32)
     median_row(row, distinct, place, sums, 0, tally, cost[1:])

@@ -135,7 +135,7 @@ class Rows:
         self._values, self._loss, self._lattice = values, loss, lattice
         self._size = values.size
         if loss == "squared":
-            self._prefixes = *squared.prefix_sums(values), _inverses(self._size)
+            self._prefixes: tuple[Any, ...] = *squared.prefix_sums(values), _inverses(self._size)
         else:
             self._ranked = rank(values)
 
@@ -185,5 +185,5 @@ class Rows:
         if self._loss == "absolute":
             absolute.sweep(self._values, True, 0, previous, buckets, last, out, _NOTHING)
         else:
-            step = self._lattice, True, 0.0, previous, buckets, last, out, _NOTHING
-            squared.sweep(self._values, *self._prefixes, *step)
+            given = self._values, *self._prefixes
+            squared.sweep(*given, self._lattice, True, 0.0, previous, buckets, last, out, _NOTHING)
