@@ -38,25 +38,11 @@ _BEGINS = tuple(_EDGE - np.uint64(reach + 1) for reach, _ in SMALL_STEPS + LARGE
 
 @kernel
 def _summed(values: FloatArray, size: np.uint64, sums: FloatArray, at: np.uint64) -> float:
-    """Running sums of ``size`` values, four at a time, into ``sums`` from ``at`` on; gives their total."""
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    """Running sums of ``size`` values into ``sums`` from ``at`` on; gives their total."""
     total = 0.0
-    k = np.uint64(0)
-    for _ in range(size // four):
-        x, z = values[k], values[k + two]
-        y = x + values[k + one]
-        sums[at] = total + x
-        sums[at + one] = total + y
-        sums[at + two] = total + (y + z)
-        total += y + (z + values[k + three])
-        sums[at + three] = total
-        k += four
-        at += four
-    while k < size:
+    for k in range(size):
         total += values[k]
-        sums[at] = total
-        k += one
-        at += one
+        sums[at + k] = total
     return total
 
 

@@ -135,7 +135,7 @@ class Rows:
         self._values, self._loss, self._lattice = values, loss, lattice
         self._size = values.size
         if loss == "squared":
-            self._prefixes: tuple[Any, ...] = *squared.prefix_sums(values), _inverses(self._size)
+            self._sums, self._inverses = squared.prefix_sums(values), _inverses(self._size)
         else:
             self._ranked = rank(values)
 
@@ -177,7 +177,7 @@ class Rows:
         if self._loss == "absolute":
             costs: NDArray[Any] = absolute.whole_costs(self._values, self._ranked, right, forward)
         else:
-            costs = squared.whole_costs(*self._prefixes, self._lattice, right, forward)
+            costs = squared.whole_costs(*self._sums, self._inverses, self._lattice, right, forward)
         return costs
 
     def _after(self, previous: NDArray[Any], buckets: int, last: int, out: NDArray[Any]) -> None:
@@ -185,5 +185,5 @@ class Rows:
         if self._loss == "absolute":
             absolute.sweep(self._values, True, 0, previous, buckets, last, out, _NOTHING)
         else:
-            given = self._values, *self._prefixes
-            squared.sweep(*given, self._lattice, True, 0.0, previous, buckets, last, out, _NOTHING)
+            given = self._values, *self._sums, self._inverses, self._lattice
+            squared.sweep(*given, True, 0.0, previous, buckets, last, out, _NOTHING)
