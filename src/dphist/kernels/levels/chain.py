@@ -48,22 +48,10 @@ def _summed(values: FloatArray, size: np.uint64, sums: FloatArray, at: np.uint64
 
 @kernel
 def _product(left: FloatArray, low: np.uint64, right: FloatArray, size: np.uint64) -> float:
-    """The sum of products of ``left`` from ``low`` on with as many of ``right``, four sums side by side."""
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    w, x, y, z = 0.0, 0.0, 0.0, 0.0
-    k = np.uint64(0)
-    for _ in range(size // four):
-        w += left[low] * right[k]
-        x += left[low + one] * right[k + one]
-        y += left[low + two] * right[k + two]
-        z += left[low + three] * right[k + three]
-        k += four
-        low += four
-    total = (w + x) + (y + z)
-    while k < size:
-        total += left[low] * right[k]
-        k += one
-        low += one
+    """The sum of products of ``left`` from ``low`` on with as many of ``right``."""
+    total = 0.0
+    for k in range(size):
+        total += left[low + k] * right[k]
     return total
 
 
