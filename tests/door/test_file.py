@@ -237,7 +237,7 @@ def test_what_the_custodian_says_is_checked_and_kept(release, tmp_path):
 
 
 def test_a_release_by_a_mechanism_that_is_not_here_is_asked_as_ever(release, tmp_path, path):
-    from dphist.release.maker import ForeignMechanism
+    from dphist.release.guarantee import ForeignMechanism
 
     table = pq.read_table(path)
     story = json.loads(table.schema.metadata[b"dphist"])

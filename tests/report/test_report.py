@@ -10,7 +10,7 @@ import pytest
 
 import dphist
 from dphist.mechanisms.spec import parse
-from dphist.release.maker import Maker
+from dphist.release.guarantee import Maker
 from dphist.report import figure, picture, report_page
 from dphist.report.accuracy import accuracy
 from dphist.report.facts import budget_tree

@@ -27,9 +27,8 @@ from dphist.model.transcript import Transcript
 from dphist.model.workload import Workload
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.cells.cells import LARGEST_ARRAY, Pair, fitting
-from dphist.release.guarantee import Guarantee, Receipt
+from dphist.release.guarantee import Deferred, Guarantee, Maker, Receipt, WhenAsked, write_mechanism
 from dphist.release.held import Story, read
-from dphist.release.maker import Deferred, Maker, WhenAsked, write_mechanism
 
 if TYPE_CHECKING:
     from dphist.mechanisms.protocol import Mechanism

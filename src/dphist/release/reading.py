@@ -38,9 +38,8 @@ from dphist.release.file.description import (
     read_receipt,
     stamped,
 )
-from dphist.release.guarantee import Guarantee
+from dphist.release.guarantee import Deferred, Guarantee, Maker
 from dphist.release.held import Story
-from dphist.release.maker import Deferred, Maker
 from dphist.release.packed import DAMAGED, insist_on_room, unpack, wanted_memory
 from dphist.release.release import Release
 

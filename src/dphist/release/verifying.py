@@ -11,8 +11,8 @@ from dphist.mechanisms.protocol import bare, made_by, with_reason
 from dphist.mechanisms.spec import show
 from dphist.release.contents import Contents
 from dphist.release.file.nothing_else import check_written_again
+from dphist.release.guarantee import ForeignMechanism, Maker, write_mechanism
 from dphist.release.held import check_model
-from dphist.release.maker import ForeignMechanism, Maker, write_mechanism
 from dphist.version import __version__
 
 _ROWS = 1 << 20

@@ -18,7 +18,7 @@ from dphist.model.phrases import counted, visible
 from dphist.release import Release
 from dphist.release.columns import number_names
 from dphist.release.file.readable import told_columns
-from dphist.release.maker import Maker
+from dphist.release.guarantee import Maker
 from dphist.release.tables import in_tables, largest_tables, measured_rows
 from dphist.report.facts import Spend, budget_tree
 from dphist.report.wording import whole
