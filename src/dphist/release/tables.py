@@ -357,11 +357,12 @@ class Tables(Contents):
         need("pandas", "frames")
 
         if isinstance(self.cells, TableCells):
-            return self.cells.records(self, count, seed)
-        flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
-        seed = operator.index(seed)
-        wanted = max(0, round(float(flat.sum()))) if count is None else operator.index(count)
-        if not 0 <= wanted <= _MOST_RECORDS:
-            raise QueryError(f"count must lie between 0 and {_MOST_RECORDS:,}; make more in several goes")
-        places = self.cells.places(systematic(flat, wanted, seed))
+            places = self.cells.codes(self, count, seed)
+        else:
+            flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
+            seed = operator.index(seed)
+            wanted = max(0, round(float(flat.sum()))) if count is None else operator.index(count)
+            if not 0 <= wanted <= _MOST_RECORDS:
+                raise QueryError(f"count must lie between 0 and {_MOST_RECORDS:,}; make more in several goes")
+            places = self.cells.places(systematic(flat, wanted, seed))
         return to_frame(written_out(label_rows(label_columns(self.domain), places)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,7 @@ from dphist.release.columns import (
     label_columns,
     label_rows,
     text_array,
-    to_frame,
-    written_out,
 )
-
-if TYPE_CHECKING:
-    import pandas
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -179,11 +174,6 @@ class TableCells(Estimated):
         if wanted < 0:
             raise QueryError("count must not be negative")
         return tuple(np.asarray(places, dtype=np.int64) for places in draw(wanted, seed))
-
-    def records(self, release: Holder, count: int | None, seed: int) -> pandas.DataFrame:
-        """Draw synthetic records, in the attributes' own values."""
-        rows = label_rows(label_columns(self.domain), self.codes(release, count, seed))
-        return to_frame(written_out(rows))
 
     # ---- trusting ---------------------------------------------------------------------------------------
 
