@@ -330,57 +330,42 @@ def test_a_line_that_may_be_empty_has_its_median_anywhere() -> None:
     assert told <= 7
 
 
-def test_sums_by_group_hold_where_inferred_cells_are_drawn_to_one_level() -> None:
-    """Groups of 0.6, 0.3 and 0.1 of a level line: drawn towards each other, the first is too low all along."""
-    domain = Domain([Ordinal("x", range(40)), Nominal("g", ["a", "b", "c"])])
-    counts = np.tile(np.array([54, 27, 9]), (40, 1))
-    truth = counts.T @ np.arange(40.0)
-    held = []
-    for seed in range(8):
-        release = seeded(counts, "posterior", "1/10", seed, domain)
-        said = release.by("g").sum("x")
-        held.append((said.low <= truth) & (truth <= said.high))
-        assert ((said.low <= said.value) & (said.value <= said.high)).all()
-        # No wider than the noise of the cells makes a weighted sum of them, but where both may be right.
-        noise = 1.96 * np.sqrt(200 * (np.arange(40.0) ** 2).sum())
-        assert np.median(said.high - said.low) <= 3 * noise
-    # Seven in ten did.
-    assert np.mean(held) > 0.88
+FALLS = 840 / np.arange(1, 41)
 
 
 @pytest.mark.parametrize(
-    ("line", "least"),
+    ("what", "line", "seeds", "least"),
     [
-        (840 / np.arange(1, 41), 0.93),
-        (np.where(np.arange(40) == 13, 3600, 0), 0.95),
-        (450 * np.exp(-np.arange(40) / 8.0), 0.93),
+        # Drawn towards each other, the largest group is too low all along: seven in ten held.
+        ("sum", np.full(40, 90), 8, 0.88),
+        # Tails of a line that falls are drawn together; beside a tall cell variances of ranges are no law.
+        ("mean", FALLS, 16, 0.93),
+        ("mean", np.where(np.arange(40) == 13, 3600, 0), 16, 0.95),
+        ("mean", 450 * np.exp(-np.arange(40) / 8.0), 16, 0.93),
+        ("cdf", FALLS, 8, 0.93),
     ],
-    ids=["a line that falls", "one tall cell", "an exponential decline"],
 )
-def test_means_by_group_of_inferred_cells_hold(line: np.ndarray, least: float) -> None:
-    """Tails of a line that falls are drawn towards each other; beside a tall cell variances of ranges are no law."""
+def test_what_is_said_by_group_of_inferred_cells_holds(
+    what: str, line: np.ndarray, seeds: int, least: float
+) -> None:
     domain = Domain([Ordinal("x", range(40)), Nominal("g", ["a", "b", "c"])])
     counts = np.rint(np.outer(line, [0.6, 0.3, 0.1])).astype(np.int64)
-    truth = counts.T @ np.arange(40.0) / counts.sum(axis=0)
-    held = []
-    for seed in range(16):
-        said = seeded(counts, "posterior", "1/10", seed, domain).by("g").mean("x")
+    sums, records = counts.T @ np.arange(40.0), counts.sum(axis=0)
+    truths = {
+        "sum": sums,
+        "mean": sums / records,
+        "cdf": (np.cumsum(counts, axis=0) / records).T.reshape(-1),
+    }
+    truth, held = truths[what], []
+    for seed in range(seeds):
+        said = getattr(seeded(counts, "posterior", "1/10", seed, domain).by("g"), what)("x")
         held.append((said.low <= truth + 1e-6) & (truth - 1e-6 <= said.high))
         assert ((said.low <= said.value) & (said.value <= said.high)).all()
+        if what == "sum":
+            # No wider than the noise of the cells makes a weighted sum of them, but where both may be right.
+            noise = 1.96 * np.sqrt(200 * (np.arange(40.0) ** 2).sum())
+            assert np.median(said.high - said.low) <= 3 * noise
     assert np.mean(held) > least
-
-
-def test_shares_by_group_allow_for_how_far_inferred_cells_are_from_noisy_ones() -> None:
-    """Groups of 0.6, 0.3 and 0.1 of a line that falls: its first cells stand out, the others are drawn together."""
-    domain = Domain([Ordinal("x", range(40)), Nominal("g", ["a", "b", "c"])])
-    counts = np.rint(np.outer(840 / np.arange(1, 41), [0.6, 0.3, 0.1])).astype(np.int64)
-    truth = np.cumsum(counts, axis=0) / counts.sum(axis=0)
-    held = []
-    for seed in range(8):
-        said = seeded(counts, "posterior", "1/10", seed, domain).by("g").cdf("x")
-        low, high = (end.reshape(3, 40).T for end in (said.low, said.high))
-        held.append((low <= truth + 1e-9) & (truth - 1e-9 <= high))
-    assert np.mean(held) > 0.93
 
 
 def test_sums_of_values_that_are_not_negative_have_intervals_that_are_not():
