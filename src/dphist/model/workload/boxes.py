@@ -108,12 +108,6 @@ def _meeting(low: IntArray, high: IntArray, query: IntArray) -> Boxes:
     return order, np.searchsorted(begins, ends) - np.arange(1, len(order) + 1)
 
 
-def check_domain(domain: object) -> None:
-    """Refuse what is no domain."""
-    if not isinstance(domain, Domain):
-        raise QueryError(f"workload: domain must be a dphist.Domain, not a {type(domain).__name__}")
-
-
 def check_size(boxes: int, what: str) -> None:
     """Refuse to write out too many boxes."""
     if boxes >= LARGEST:

@@ -22,7 +22,6 @@ from dphist.model.workload.boxes import (
     Kind,
     Tables,
     as_array,
-    check_domain,
     check_size,
     integers,
     ruled,
@@ -56,7 +55,6 @@ class Questions:
         *,
         kind: Kind = "ranges",
     ) -> None:
-        check_domain(domain)
         bounds = [integers(low, domain, "low"), integers(high, domain, "high")]
         if bounds[0].shape != bounds[1].shape:
             raise QueryError("workload: low and high must have as many rows")
@@ -84,7 +82,6 @@ class Questions:
     def _rule(
         cls, domain: Domain, kind: Kind, tables: Tables | None = None, ranges: tuple[int, ...] = ()
     ) -> Self:
-        check_domain(domain)
         size = domain.size
         if tables is not None:
             size = sum(math.prod(domain.shape[axis] for axis in axes) for axes in tables)

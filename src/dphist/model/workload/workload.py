@@ -13,7 +13,7 @@ from dphist.errors import QueryError
 from dphist.model.domain import Domain, Nominal
 from dphist.model.domain.conditions import spans
 from dphist.model.workload import reading
-from dphist.model.workload.boxes import check_domain, check_size, fractions, unrank
+from dphist.model.workload.boxes import check_size, fractions, unrank
 from dphist.model.workload.questions import STRUCTURED, Questions
 
 # A mixture names at most 4,096 questions of each of its parts.
@@ -81,7 +81,6 @@ class Workload(Questions):
             >>> len(dphist.Workload.parse(domain, "marginals:age;sex"))
             102
         """
-        check_domain(domain)
         if isinstance(text, Workload):
             if text.domain != domain:
                 raise QueryError(
@@ -160,7 +159,6 @@ class Workload(Questions):
         Returns:
             The ranges.
         """
-        check_domain(domain)
         if type(count) is not int or type(seed) is not int or count < 0:
             raise QueryError("workload: count and seed must be whole numbers, and count not negative")
         check_size(count * len(domain.shape), "the random ranges")
@@ -198,7 +196,6 @@ class Workload(Questions):
         Returns:
             Every cell of these tables, table after table.
         """
-        check_domain(domain)
         return cls._rule(domain, "marginals", reading.tables(domain, ways), reading.ranges(domain, ranges))
 
     @classmethod
@@ -215,7 +212,6 @@ class Workload(Questions):
         Returns:
             The questions of all parts, one part after the other.
         """
-        check_domain(domain)
         read: list[tuple[float, Workload]] = []
         for weight, asked in reading.weighted(parts):
             one = cls.parse(domain, asked)
@@ -253,7 +249,6 @@ class Workload(Questions):
         Returns:
             One question, or one for each mapping.
         """
-        check_domain(domain)
         if conditions is None:
             asked: list[dict[str, Any]] = [dict(named)]
         elif isinstance(conditions, Mapping):
@@ -291,7 +286,6 @@ class Workload(Questions):
         Returns:
             An equal workload.
         """
-        check_domain(domain)
         if not isinstance(value, Mapping) or "kind" not in value:
             raise QueryError("workload: the description names no kind")
         kind = value["kind"]
