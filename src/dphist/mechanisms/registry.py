@@ -201,7 +201,7 @@ MECHANISMS: dict[str, Entry] = _table(
           "grids:AdaptiveGrid", paper=papers.GRIDS),
     Entry("blocks", "blocks", "paper", "your own composition of ordering, smoothing and measuring",
           "blocks:Blocks", paper=papers.BLOCKS),
-    Entry("matrix", "blocks", "paper", "a known workload on few cells: a strategy and its least squares",
+    Entry("matrix", "blocks", "paper", "a known workload: the blocks and shares that are best for it",
           "matrix:Matrix", paper=papers.STRATEGIES),
     Entry("tree", "trees", "paper", "ranges: totals of nested blocks, made consistent",
           "tree:Tree", paper=papers.CONSISTENCY, memory=380),
