@@ -96,7 +96,7 @@ CONFORMING = {
     "phpartition": "", "phpartition(share='1/3')": "",
     "isotonic": "counts that fall are smoothed away",
     "marginals": "only single attributes are measured, not how they go together",
-    "matrix(strategy='hierarchy', workload='prefixes')": "",
+    "matrix(workload='prefixes')": "",
     "mwem(rounds=3)": "a few ranges cannot tell all cells apart",
     "mwem(rounds=1, passes=1, total='1/2')": "a few ranges cannot tell all cells apart",
     "noisefirst": "", "noisefirst(statistic='median')": "", "noisefirst(price='paper', keep=true)": "",
