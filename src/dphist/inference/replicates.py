@@ -40,7 +40,7 @@ from dphist.inference.predictive.law import Law
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.published import TableEstimate
-from dphist.inference.tables.residuals import Axes, TableResiduals, centred, spread_out, subsets, sum_to
+from dphist.inference.tables.residuals import Axes, centred, spread_out, subsets, sum_to
 from dphist.inference.tables.shrunk import Shrunk, TableNoise
 from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.kernels.hashing import Normals
@@ -65,8 +65,7 @@ def replicate(
 ) -> Draw:
     """Prepare to draw all cells, or the rows of tables one after the other: NaN where a table was not measured."""
     if isinstance(estimate, TableEstimate):
-        draw_tables = _tables_apart(estimate.errors, tables or ())
-        return lambda normals: _rounded(draw_tables(normals))
+        return _tables_apart(estimate.errors, tables or ())
     draw = drawn(estimate.errors, estimate.counts)
     if tables is None:
         return lambda normals: _rounded(draw(normals).reshape(-1))
@@ -91,9 +90,18 @@ def drawn(errors: Errors, counts: FloatArray) -> Draw:
 
 def _tables_apart(errors: Errors, tables: Sequence[Axes]) -> Draw:
     """Tables by least squares over what was measured, with new noise in all of it, so that they agree."""
-    if isinstance(errors, ResidualNoise):
-        return draws_of_tables(errors.residuals, tables)
-    raise _unknown(errors)
+    if not isinstance(errors, ResidualNoise):
+        raise _unknown(errors)
+
+    def draw(normals: Normals) -> FloatArray:
+        again = errors.residuals.again(normals)
+        cells = (
+            again.table(axes) if again.covers(axes) else np.full(again.cells_in(axes), np.nan)
+            for axes in tables
+        )
+        return _rounded(np.concatenate([each.reshape(-1) for each in cells]))
+
+    return draw
 
 
 def _unknown(errors: Errors) -> MechanismError:
@@ -243,26 +251,14 @@ def _parts(errors: PartErrors | PartNoise, counts: FloatArray) -> Draw:
 
 @drawn.register
 def _predictive(errors: PredictiveErrors, counts: FloatArray) -> Draw:
-    law = errors.settled.law
-    if law is None:
-        raise _unknown(errors)
-    return draws_of(law)
-
-
-@drawn.register
-def _tables(errors: ResidualNoise, counts: FloatArray) -> Draw:
-    cells = counts.reshape(errors.residuals.shape)
-    if isinstance(errors, TableNoise) and errors.shrunk is not None:
-        return draws_of_shrunk(errors.shrunk, cells)
-    return draws_of_cube(errors.residuals, cells)
-
-
-def draws_of(law: Law) -> Draw:
-    """Prepare to draw all cells, from the whole down: a left part given its total is normal.
+    """From the whole down: a left part given its total is normal.
 
     Variances of what is drawn at a size are those that intervals have there, with the law's doubt and caution. Within
     leaves halvings go on, as the law says of questions that cut them.
     """
+    law = errors.settled.law
+    if law is None:
+        raise _unknown(errors)
     tree, said = law.binary, law.posterior
     wanted = law.overlap * law.caution_of(tree.size)
     wanted = wanted * law.hedged(said.variance, law.plain.variance, tree.size)
@@ -285,6 +281,17 @@ def draws_of(law: Law) -> Draw:
         return mean + within.draw(off[leaves], normals)
 
     return draw
+
+
+@drawn.register
+def _tables(errors: ResidualNoise, counts: FloatArray) -> Draw:
+    cells = counts.reshape(errors.residuals.shape)
+    if isinstance(errors, TableNoise) and errors.shrunk is not None:
+        return draws_of_shrunk(errors.shrunk, cells)
+    # Published cells, with what a draw says otherwise of what was measured.
+    known = errors.residuals
+    stays = cells - known.projected(cells)
+    return lambda normals: stays + known.again(normals).table(known.everything)
 
 
 class _Within:
@@ -338,31 +345,6 @@ class _Within:
             first = share * held[on] + deviation * moved
             held = np.concatenate([first, held[on] - first])
         return out
-
-
-def draws_of_tables(known: TableResiduals, tables: Sequence[Axes]) -> Draw:
-    """Prepare to draw tables, one after the other: least squares over what was measured, with new noise in all of it.
-
-    So they agree. What was not measured is not a number.
-    """
-
-    def draw(normals: Normals) -> FloatArray:
-        again = known.again(normals)
-        unknown = [np.full(again.cells_in(axes), np.nan) for axes in tables]
-        return np.concatenate(
-            [
-                again.table(axes).reshape(-1) if again.covers(axes) else none
-                for axes, none in zip(tables, unknown, strict=True)
-            ]
-        )
-
-    return draw
-
-
-def draws_of_cube(known: TableResiduals, cells: FloatArray) -> Draw:
-    """As `draws_of_tables`, of the cube: published cells with what the draw says otherwise of what was measured."""
-    stays = cells - known.projected(cells)
-    return lambda normals: stays + known.again(normals).table(known.everything)
 
 
 def draws_of_shrunk(doubt: Shrunk, cells: FloatArray) -> Draw:

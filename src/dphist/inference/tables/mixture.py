@@ -61,12 +61,6 @@ class MixtureModel:
         shape: How many values every column has.
         weights: The share of each hidden class.
         conditionals: A row for each value of each column, a column for each class: the value's chance in that class.
-
-    Example:
-        >>> import numpy as np
-        >>> both = MixtureModel((2, 2), np.array([0.5, 0.5]), np.array([[1.0, 0.0], [0.0, 1.0]] * 2))
-        >>> both.table((0, 1)).tolist()
-        [[0.5, 0.0], [0.0, 0.5]]
     """
 
     shape: tuple[int, ...]

@@ -123,11 +123,6 @@ class RakedModel:
     Args:
         shape: The shape of the cube.
         tables: Tables that agree with each other, all smaller ones inside them included.
-
-    Example:
-        >>> tables = {(): np.array(4.0), (0,): np.array([3.0, 1.0]), (1,): np.array([2.0, 2.0])}
-        >>> RakedModel((2, 2), tables).table((0, 1)).tolist()
-        [[0.375, 0.375], [0.125, 0.125]]
     """
 
     shape: tuple[int, ...]
@@ -169,13 +164,6 @@ class PublishedModel:
     Args:
         mixture: Fitted to what was measured.
         tables: The published tables, by their axes.
-
-    Example:
-        >>> import numpy as np
-        >>> flat = MixtureModel((2, 2), np.ones(1), np.full((4, 1), 0.5))
-        >>> model = PublishedModel(flat, {(0, 1): np.array([[50.0, 0.0], [0.0, 50.0]])})
-        >>> [len(column) for column in model.sample(9)], model.table((0,)).tolist()
-        ([9, 9], [0.5, 0.5])
     """
 
     mixture: MixtureModel
@@ -233,13 +221,6 @@ class LaterModel(PublishedModel, Mapping[Axes, FloatArray]):
 
     Args:
         make: Fits them.
-
-    Example:
-        >>> import numpy as np
-        >>> flat = MixtureModel((2,), np.ones(1), np.full((2, 1), 0.5))
-        >>> later = LaterModel(lambda: PublishedModel(flat, {(0,): np.array([3.0, 4.0])}))
-        >>> dict(later), later.table((0,)).tolist()
-        ({(0,): array([3., 4.])}, [0.5, 0.5])
     """
 
     def __init__(self, make: Callable[[], PublishedModel]) -> None:
