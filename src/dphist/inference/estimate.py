@@ -212,12 +212,7 @@ def shared_confidence(confidence: float, questions: int, how: How) -> float:
 
 
 def each_of(confidence: float, intervals: int) -> float:
-    """The confidence that each of ``intervals`` intervals needs for all to hold at once: by the union bound.
-
-    Example:
-        >>> round(each_of(0.95, 5), 3)
-        0.99
-    """
+    """The confidence that each of ``intervals`` intervals needs for all to hold at once: by the union bound."""
     if intervals < 2:
         return confidence
     share = 1.0 - (1.0 - confidence) / intervals

@@ -269,9 +269,6 @@ def martingale_widths(
         error: The probability that is allowed.
         deviations: What the λ are made for, fixed in advance.
         masses: How the probability is shared among them; they add up to one.
-
-    Returns:
-        The reach of each sum.
     """
     logs = np.log(np.array(masses))
     rates = math.sqrt(2.0 * math.log(1.0 / (error * max(masses)))) / deviations

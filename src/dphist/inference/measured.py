@@ -229,9 +229,6 @@ class MeasuredTree:
             cut: For each node, how many deviations a child must exceed not to be dropped; None drops nothing.
             shrink: 0 or more shrinks departures from an even spread (James–Stein, this many degrees of freedom less).
             whole: Nodes below which nothing is believed: their totals are spread evenly.
-
-        Returns:
-            A total for each node.
         """
         z, variance = self.gathered
         cuts = np.zeros(len(self)) if cut is None else cut

@@ -94,17 +94,6 @@ def known_together(
         confidence: The share of what is known that should hold.
         tell: Intervals of some of the places at a confidence (a row of several for each, if one is not enough), and
             which of them say anything; a larger confidence makes none known that was not.
-
-    Returns:
-        The places of what is known, and both ends of each.
-
-    Example:
-        >>> count = np.array([1.0, 3.0, 9.0])
-        >>> def tell(which, sure):
-        ...     reach = 2.0 if sure < 0.96 else 4.0
-        ...     return count[which] - reach, count[which] + reach, count[which] > reach
-        >>> known_together(np.arange(3), 3, 0.95, tell)
-        (array([2]), array([5.]), array([13.]))
     """
     kept, low, high = places.size + 1, np.zeros(places.size), np.zeros(places.size)
     while 0 < places.size < kept:
@@ -145,14 +134,6 @@ def fieller(
 
     Returns:
         Lower and upper ends; ``least`` and ``most`` where the denominator may be zero: then nothing is known.
-
-    Example:
-        >>> one = NoisyNumbers(np.array([50.0]), Spread(np.array([4.0]), np.array([0.0])))
-        >>> low, high = fieller(one, NoisyNumbers(np.array([100.0]), one.spread), 0.95)
-        >>> bool(low[0] < 0.5 < high[0])
-        True
-        >>> fieller(one, NoisyNumbers(np.array([1.0]), one.spread), 0.95)[0]
-        array([-inf])
     """
     asked = np.isfinite(above.spread.variance) & np.isfinite(below.spread.variance)
     covariance = np.broadcast_to(shared, asked.shape)

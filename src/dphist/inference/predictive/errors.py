@@ -29,24 +29,18 @@ Boxes = tuple[IntArray, IntArray, IntArray | None]
 
 NEXT_TO_EXACT = 1e-6
 """The least variance that is reckoned with: below it no sum of cells is off by a record."""
-# What plain least squares is allowed beyond its variance, where it serves better than the predictive law.
-_PLAIN = 1.2
-# What lies inside leaves that a question cuts counts twice beside the noise of plain least squares.
-_INSIDE = 2.0
+# What plain least squares is allowed beyond its variance, where it serves better than the predictive law; what lies
+# inside leaves that a question cuts counts twice beside its noise.
+_PLAIN, _INSIDE = 1.2, 2.0
 # Boxes of a size class have at most 1.5 times its cells.
 _SAME_SIZE = 1.5
-# From here on, in variances of its noise, a sum may be biased by more than noise; and one question departs too far. On
-# made-up lines (52 cases, 8 draws) answers about long ranges then have 0.86 of the noisy sums' error, 1.05 at worst;
-# with 1.5 it was 0.80 and 1.12. On planes (48 cases, 3 draws) 1.07 at worst.
-_BIASED = 1.1
-_FAR = 9.0
-# Of what many intervals of several attributes may miss together, what the law may where a theorem may stand in for it.
-# Its tails fall with the fourth power, the theorem's exponentially: halves would widen by 1.19 and 1.07, these by
-# 1.11 each. On lines the law misses so little that both may have all.
+# From here on, in variances of its noise, a sum may be biased by more than noise; and one question departs too far.
+_BIASED, _FAR = 1.1, 9.0
+# Of what many intervals of several attributes may miss together, what the law may where a theorem may stand in for it:
+# its tails fall with the fourth power, the theorem's exponentially. On lines it misses so little that both have all.
 _OF_LAW = 2.0 / 3.0
 # Where cells of several attributes were measured one by one, intervals that hold together reach at least 2 noise
-# deviations to both sides of the noisy sum. On six made-up shapes of 24 × 24 and 20 × 60 cells with 3 records each at ε
-# = 0.1 (10 draws) all cells then hold together in 0.98 of releases instead of 0.89, at 1.04 times the width.
+# deviations to both sides of the noisy sum: the law is surest where it takes what it sees for noise.
 _BEYOND = 2.0
 # Trees with fewer deviations of noise in their total have nothing better to say than what is published.
 _ENOUGH = 10.0
@@ -173,7 +167,7 @@ class PredictiveErrors:
         if not isinstance(self.measured, MeasuredCells):
             return None
         sums = workload.answer(self.measured.values.reshape(workload.domain.shape))
-        variance = self.measured.law.drawn_variance * asked_cells(*by_question(workload))
+        variance = self.measured.law.drawn_variance * workload.cells_in_each.astype(np.float64)
         return np.asarray(sums, dtype=np.float64), variance
 
     @property
@@ -183,9 +177,8 @@ class PredictiveErrors:
 
     def variance(self, workload: Workload) -> FloatArray:
         """Give the law's variance of every box, widened."""
-        low, high, starts = by_question(workload)
-        said = self._law.ask(low, high, starts)
-        known = self._law.hedged(said.known, said.noise, asked_cells(low, high, starts))
+        said = self._law.ask(*by_question(workload))
+        known = self._law.hedged(said.known, said.noise, workload.cells_in_each)
         return (known + said.inner) * float(np.median(self._law.caution))
 
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
@@ -201,31 +194,21 @@ class PredictiveErrors:
         one attribute then had up to five times the error of plain least squares. There the answer is that one's, for
         questions and sizes that depart from it by more than its noise.
         """
-        if self.counts is None:
+        cells = workload.cells_in_each
+        if self.counts is None or not (cells > 1).any():
             return summed
-        low, high, starts = by_question(workload)
-        cells = asked_cells(low, high, starts)
-        if not (cells > 1.0).any():
+        if self.pruned and self._law.binary.deviations < _ENOUGH:
             return summed
+        mean, known, inner, plain, noise = self._law.ask(*by_question(workload))
         if self.pruned:
-            return self._unpruned(low, high, starts, cells, summed)
-        mean, known, inner, noisy, noise = self._law.ask(low, high, starts)
-        promised = self._law.caution_of(cells) * (self._law.hedged(known, noise, cells) + inner)
-        better = np.where(promised < noise, mean, noisy)
-        departs = (noisy - summed) ** 2 > _FAR * noise
-        return np.where((cells > 1.0) & (departs | self._biased(cells)), better, summed)
-
-    def _unpruned(
-        self, low: IntArray, high: IntArray, starts: IntArray | None, cells: FloatArray, summed: FloatArray
-    ) -> FloatArray:
-        """Plain least squares, none negative, where what is published departs from it too far."""
-        if self._law.binary.deviations < _ENOUGH:
-            return summed
-        plain, noise = self._law.ask(low, high, starts)[3:]
+            better = np.maximum(plain, 0.0)
+        else:
+            promised = self._law.caution_of(cells) * (self._law.hedged(known, noise, cells) + inner)
+            better = np.where(promised < noise, mean, plain)
         departs = (plain - summed) ** 2 > _FAR * noise
-        return np.where((cells > 1.0) & (departs | self._biased(cells)), np.maximum(plain, 0.0), summed)
+        return np.where((cells > 1) & (departs | self._biased(cells)), better, summed)
 
-    def _biased(self, cells: FloatArray) -> NDArray[np.bool_]:
+    def _biased(self, cells: IntArray) -> NDArray[np.bool_]:
         """Whether sums of ``cells`` cells may be biased by more than their noise."""
         seen = np.zeros(0) if self._departures is None else self._departures
         most = 0 if self.counts is None else self.counts.size
@@ -235,8 +218,7 @@ class PredictiveErrors:
 
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on what is published, and be off by its distance from the law's mean."""
-        low, high, starts = by_question(workload)
-        return published, self._law.ask(low, high, starts).mean - published
+        return published, self._law.ask(*by_question(workload)).mean - published
 
     def interval(
         self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
@@ -270,8 +252,6 @@ class PredictiveErrors:
         found = self.whole(published, times / normal_quantile(share) * deviation, asked_cells(*boxes), share)
         if not isinstance(self.measured, MeasuredCells) or self.measured.values.ndim == 1:
             return found
-        # The law is surest where it takes what it sees for noise, and the worst of many cells is one where it should
-        # not have. So on several attributes intervals reach beyond the noisy sums, which know of no law.
         noisy, noise = self._law.ask(*boxes)[3:]
         low, high = whole_counts(noisy, _BEYOND * np.sqrt(noise))
         return Interval(np.minimum(found.low, low), np.maximum(found.high, high))

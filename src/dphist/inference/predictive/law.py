@@ -160,13 +160,13 @@ class Law:
         )
         return Moments(means[:, 0], variances[:, 0], inner, means[:, 1], variances[:, 1])
 
-    def hedged(self, known: FloatArray, noise: FloatArray, cells: FloatArray) -> FloatArray:
+    def hedged(self, known: FloatArray, noise: FloatArray, cells: FloatArray | IntArray) -> FloatArray:
         """The law's variances, with a part of what it claims to know beyond plain least squares taken back."""
         doubt: FloatArray = np.where(cells > self.doubted_from, self.doubt, 0.0)
         wider: FloatArray = known + doubt * np.maximum(noise - known, 0.0)
         return wider
 
-    def caution_of(self, cells: FloatArray) -> FloatArray:
+    def caution_of(self, cells: FloatArray | IntArray) -> FloatArray:
         """The caution for questions about ``cells`` cells."""
         number = np.ceil(np.log2(np.maximum(cells, 1.0) / 1.5)).astype(np.int64)
         return np.asarray(self.caution[np.clip(number, 0, self.caution.size - 1)], dtype=np.float64)

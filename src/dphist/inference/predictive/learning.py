@@ -27,40 +27,28 @@ from dphist.kernels.summed_area import box_sums
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Variances are at least 1.1 times what the prior says: the prior is off by that on average.
-LEAST_CAUTION = 1.1
-# A tree that stopped early taught the prior little: the least caution grows with one over the root of how many
-# deviations of its noise the total is.
-_LITTLE_LEARNED = 1.5
-# How much of what the law claims to know beyond plain least squares is not believed, on a line. Errors of a learned
-# prior are shared by all splits it was applied to, so they add up over long ranges, which no variance of splits
-# shows. On 23 made-up lines (92 cases, 12 draws) 1 then fell below 0.93 for ranges and none for lists; 2 and 4 before.
-_DOUBT = 0.25
-# The same in a tree, whose counts have since been averaged with the law's means: on drawn lines 300 to 344 (6 draws) 1
-# of 43 cases of each kind falls below 0.93 with 0.25 as with 0.1, and means go from 0.983 to 0.980.
-_DOUBT_OF_TREES = 0.2
-# Where every cell was measured, sums of more cells than this are hedged. On 13 made-up lines (52 cases, 8 draws) lists
-# and long ranges then hold in 0.95 of each case at least; in 0.92 without.
+# Variances are at least 1.1 times what the prior says: the prior is off by that on average. A tree that stopped early
+# taught it little: this grows with one over the root of how many deviations of its noise the total is.
+LEAST_CAUTION, _LITTLE_LEARNED = 1.1, 1.5
+# How much of what the law claims to know beyond plain least squares is not believed, on a line; and in a tree, whose
+# counts are averaged with the law's means. Errors of a learned prior are shared by all splits it was applied to, so
+# they add up over long ranges, which no variance of splits shows.
+_DOUBT, _DOUBT_OF_TREES = 0.25, 0.2
+# Where every cell was measured, sums of more cells than this are hedged.
 _LONG_SUM = 32.0
 # At sizes that were never measured, what was learned from larger ones may be wrong: 0.4 of what c² is believed to be
-# before anything was seen is added, fading as splits of that size are seen. Hidden combs and teeth need it. That part
-# grows by the factor 1 + 12/√d where the total is d deviations of its noise: what taught little may hide much. Of 160
-# cases on 40 drawn planes (`dphist_bench.data.drawn`, 8 draws) one then holds in less than 0.93, four without it; of
-# those on 40 drawn lines none, three without it.
+# before anything was seen is added, fading as splits of that size are seen, for hidden combs and teeth. That part
+# grows by the factor 1 + 12/√d where the total is d deviations of its noise: what taught little may hide much.
 _UNSEEN, _HIDDEN = 0.4, 12.0
 # What c² is believed before anything was seen.
 _BEFORE = float(np.dot(FIRST, WAYS)) / sum(FIRST)
 # What all squared errors on planes are scaled by, as what is added for leaves, for caution and for the distance from
-# the law's mean overlaps. Of 62 made-up and drawn ones (100 to 129, 3 draws) 2 of 248 cases then fall below 0.93, as
-# before; rectangles on average hold in 0.98.
+# the law's mean overlaps.
 _OVERLAP_ON_PLANES = 0.9
 # Which part of what is unknown inside leaves is the same in all that a question cuts, on planes and from three axes on:
 # where attributes do not depend on each other all boxes lean to the same side, and errors of a table of one attribute,
-# which cuts nearly all leaves at one place, add up instead of cancelling out. Of tables of one attribute 0.95 then hold
-# at least on each of nine drawn cubes (50,020 to 50,028), without it 0.71; on six planes 0.92 instead of 0.89. Read off
-# the splits themselves it is no nearer (bench/results/tried.md).
+# which cuts nearly all leaves at one place, add up instead of cancelling out (bench/results/tried.md).
 _ALIKE_ON_PLANES, _ALIKE = 0.05, 0.4
-
 # Trial boxes of one size class.
 _MOST, _FEWEST = 384, 40
 

@@ -132,9 +132,6 @@ def rake(
         enough: Stop once no cell of a target is missed by more; or, after many rounds, by hardly less than before.
         variance: Of each cell.
 
-    Returns:
-        The cube.
-
     Example:
         >>> import numpy as np
         >>> rake(np.ones((2, 2)), {(0,): np.array([3.0, 1.0]), (1,): np.array([2.0, 2.0])}, 9, 1e-9).tolist()

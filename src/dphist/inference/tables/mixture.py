@@ -136,15 +136,6 @@ def fit_mixture(
         fits: How many models are fitted from different starts; their mean, a mixture again, errs less than each.
         long: Columns of at least ``long`` values are held against the other columns alone, never against themselves,
             which is most of the work where there is one; 0 for none.
-
-    Returns:
-        The model.
-
-    Example:
-        >>> import numpy as np
-        >>> pair = NoisyTable((0, 1), np.array([[400.0, 100.0], [100.0, 400.0]]), 1.0)
-        >>> fit_mixture((2, 2), [pair], 1000.0, components=8, steps=200).table((0, 1)).round(2).tolist()
-        [[0.4, 0.1], [0.1, 0.4]]
     """
     if total <= 0 or not tables:
         return _flat(shape)

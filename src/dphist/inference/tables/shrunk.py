@@ -45,19 +45,16 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-# How many times the variance that the mixture says a published sum is taken to be off by: 24 tuning cubes of the judge
-# hold in 0.98 of their 95 % intervals with it, which are 0.94 times as wide as where each cube told it of itself.
+# How many times the variance that the mixture says a published sum is taken to be off by.
 _TIMES = 2.16
 # The exact part is taken to be larger by this, and a table that shrinking left more than a quarter of its noise's
 # deviation is taken to be off by that noise.
 _LEAST, _WORTH = 1.21, 16.0
 # A sum of shrunk cells departs too far from 36 variances on.
 _FAR = 36.0
-# Published sums depart from unbiased ones by those ones' noise and their own errors: if that is r times the noise, in
-# squares, their own are r − 1 of it, and worse than the noise from 2 on. 500 boxes, each halved at most five times,
-# tell r; so a little more. Their sizes, in powers of two, are told apart if at least 8 are alike, and their mean must
-# lie 3.5 deviations above what noise makes of it. Without, sums over a diagonal of 64 × 64 cells have 3.5 times the
-# squared error of least squares.
+# Published sums depart from unbiased ones by r times their noise, in squares: their own errors are r − 1 of it, worse
+# than the noise from 2 on. 500 boxes, each halved at most five times, tell r, so a little more: by sizes of which at
+# least 8 are alike, and 3.5 deviations above what noise makes of it.
 _BIASED, _BOXES, _HALVINGS, _ALIKE, _SURE = 2.5, 500, 6, 8, 3.5
 # A deviation that is less by no more than this hardly shows in bounds that are whole counts.
 _WHOLE = 0.25
