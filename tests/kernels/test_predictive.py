@@ -16,8 +16,7 @@ from dphist.inference.predictive.learning import LEAST_CAUTION, learned_of_cells
 from dphist.kernels.predictive.cells import found_leaves
 from dphist.kernels.predictive.halving import halve_cells
 from dphist.kernels.predictive.likeliest import likeliest_counts
-from dphist.kernels.predictive.passes import best_totals
-from dphist.kernels.predictive.ways import _cut_normal, infer_splits
+from dphist.kernels.predictive.ways import infer_splits
 from dphist.model.law import NoiseLaw
 
 
@@ -137,27 +136,6 @@ def test_cells_are_halved_along_the_longest_side():
     assert np.all((high - low)[~inner] == 1)
     np.testing.assert_array_equal(low[0], 0)
     np.testing.assert_array_equal(high[left[0]], [3, 3])
-
-
-def test_best_totals_leave_out_what_was_not_measured():
-    best, spread = best_totals(np.array([1, -1, -1]), np.array([0.0, 3.0, 4.0]), np.array([np.inf, 1.0, 2.0]))
-    np.testing.assert_allclose(best, [7, 3, 4])
-    np.testing.assert_allclose(spread, [3, 1, 2])
-
-
-@pytest.mark.parametrize("centre", [-20.0, -1.0, 0.5, 3.0, 30.0])
-def test_a_cut_normal_has_these_moments(centre):
-    x = np.linspace(0.0, 4.0, 200_001)
-    weight = np.exp(-0.5 * (x - centre) ** 2 + 0.5 * np.min((x - centre) ** 2))
-    mean = (weight * x).sum() / weight.sum()
-    variance = (weight * (x - mean) ** 2).sum() / weight.sum()
-    got_mean, got_variance = (
-        float(each[0]) for each in _cut_normal(np.array([centre]), np.ones(1), np.full(1, 4.0))
-    )
-    # Far out the closed form is the exponential limit.
-    tolerance = 1e-3 if abs(centre) < 4 else 0.02
-    assert got_mean == pytest.approx(mean, rel=tolerance)
-    assert got_variance == pytest.approx(variance, rel=0.1)
 
 
 def test_large_totals_do_not_drown_the_variance():

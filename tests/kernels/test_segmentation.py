@@ -10,9 +10,7 @@ import pytest
 
 import textbook
 from dphist.errors import InputError
-from dphist.kernels.buckets.deviations import rank
 from dphist.kernels.segmentation import Rows, search, segment
-from dphist.kernels.segmentation.absolute import whole_costs
 
 
 def bucket_cost(values, loss):
@@ -166,20 +164,6 @@ def test_longer_rows_agree_with_the_textbook(loss, kind):
         assert float(cost_of(values, found, loss) + price * len(found)) == pytest.approx(least, rel=1e-9)
     found = segment(values, bins=37, loss=loss)
     assert float(cost_of(values, found, loss)) == pytest.approx(textbook.fixed(cost, 37)[-1, n], rel=1e-9)
-
-
-def test_running_medians_from_both_ends():
-    draw = np.random.default_rng(6)
-    for _ in range(300):
-        values = random_values(draw).astype(np.int64)
-        ranked = rank(values)
-        right = int(draw.integers(1, len(values) + 1))
-        starts = whole_costs(values, ranked, right, False)
-        assert starts[:right].tolist() == [
-            int(bucket_cost(values[q:right], "absolute")) for q in range(right)
-        ]
-        ends = whole_costs(values, ranked, right, True)
-        assert ends[1:].tolist() == [int(bucket_cost(values[:t], "absolute")) for t in range(1, right + 1)]
 
 
 def test_figure_3_of_the_paper():
