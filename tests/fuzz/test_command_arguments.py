@@ -77,7 +77,14 @@ def test_an_error_that_nobody_foresaw_quotes_nothing(monkeypatch, capsys):
 
 
 def test_bytes_that_are_no_text_on_the_command_line(folder):
-    command = [sys.executable, "-m", "dphist", "sql", str(folder / "r.parquet"), b"select '\xff'"]
+    command: list[str | bytes] = [
+        sys.executable,
+        "-m",
+        "dphist",
+        "sql",
+        str(folder / "r.parquet"),
+        b"select '\xff'",
+    ]
     done = subprocess.run(command, capture_output=True, timeout=120)
     assert done.returncode in (1, 2), done.stderr
     assert b"Traceback" not in done.stderr
