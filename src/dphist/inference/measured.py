@@ -102,24 +102,8 @@ class MeasuredTree:
     ) -> MeasuredTree:
         """Put nodes that come parents first into the order a tree has; several roots get one over them.
 
-        Args:
-            shape: Of the cells.
-            parent: Of each node, −1 for a root; smaller than the node's own number.
-            low: Where its block begins, a row for each node.
-            high: One past where it ends.
-            value: What was measured of it.
-            variance: With what variance; infinite where nothing was measured.
-            pool: Which nodes are pools.
-            seen: What was measured first of leaves that were measured twice.
-            seen_variance: With what variance; infinite elsewhere.
-            kind: Of the noise: Laplace or Gaussian.
-            gradual: Whether what was measured twice is a finer answer to the same question (`PrivateCounts.look`).
-
-        Returns:
-            The tree; nodes keep their numbers if siblings stand side by side, else they are renumbered breadth first.
-
-        Raises:
-            MechanismError: A node has no measurement of its own, or comes before its parent.
+        Arguments are the fields of the same names. Nodes keep their numbers if siblings stand side by side, else they
+        are renumbered breadth first. A MechanismError if a node comes before its parent.
         """
         # What is said of every node, and of a root over several.
         given: dict[str, tuple[ArrayLike | None, Any, Any]] = {
