@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -188,7 +187,6 @@ def test_the_callers_arrays_stay_theirs() -> None:
     workload = Workload(grid(4), low, high)
     low[0, 0] = 1
     assert workload.low[0, 0] == 0
-    assert [list(p) for p in product([1], [2])] == [[1, 2]]
 
 
 def test_a_mixture_has_its_parts_and_their_weights():
