@@ -17,7 +17,7 @@ from dphist.model.budget import Budget
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.adding import add_tables, added_release
-from dphist.publishing.wide import tables_release
+from dphist.publishing.making import release_of
 from dphist.release import load
 from dphist.sources.coded import coded
 
@@ -41,7 +41,7 @@ def rows(count=600):
 def first(mechanism, budget, count=600):
     records = coded(rows(count), DOMAIN, Unit())
     noise = Noise(Keystream.for_tests(1))
-    return records, tables_release(
+    return records, release_of(
         records,
         budget,
         mechanism,
@@ -64,7 +64,7 @@ def test_a_table_measured_twice_is_known_as_by_both_and_everything_replays(curre
     whole = more._estimate.errors.residuals
     parts = [Residuals(tables=((0, 1), (2, 3))), Residuals(tables=((0, 1), (1, 2)))]
     alone: list[Any] = [
-        tables_release(records, budget, part, Unit(), None, noise=Noise(Keystream.for_tests(3)))
+        release_of(records, budget, part, Unit(), None, noise=Noise(Keystream.for_tests(3)))
         for budget, part in zip((one, two), parts, strict=True)
     ]
     for axes in ((0, 1), (1,), ()):
@@ -106,7 +106,7 @@ def test_what_was_chosen_and_merged_stays_beside_what_is_added():
         }
     )
     records = coded(frame, domain, Unit())
-    release = tables_release(
+    release = release_of(
         records, Budget.of(1), Mixture(classes=6, steps=30), Unit(), None, noise=Noise(Keystream.for_tests(1))
     )
     assert "chosen where" in release.note
@@ -229,7 +229,7 @@ def test_what_fails_when_all_is_joined_fails_on_nobody_first(tmp_path, monkeypat
 def test_tables_of_a_histogram_are_added():
     domain = dphist.Domain(DOMAIN.attributes[:3])
     cube = dphist.Histogram(domain, np.full((3, 3, 3), 40))
-    release = tables_release(
+    release = release_of(
         coded(cube), Budget.of(1), Residuals(), Unit(), dphist.Workload.parse(domain, "marginals:q0,q1"),
         noise=Noise(Keystream.for_tests(1)),
     )  # fmt: skip

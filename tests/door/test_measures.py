@@ -29,7 +29,7 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.scores.boundaries import Boundaries
 from dphist.publishing.account import Account
-from dphist.publishing.door import _release
+from dphist.publishing.making import release_of
 from dphist.publishing.measures import plan_measures, publish_measured
 from dphist.release.file.description import stamped
 from dphist.release.file.writing import HOW
@@ -66,8 +66,8 @@ def publish(noise: Noise, unit: Unit | None = None, **more: Any) -> dphist.Relea
     budget = Budget(Fraction(3, 2))
     payer = Account(budget, unit, "test")
     return publish_measured(
-        _release, frame(), DOMAIN, budget, told["mechanism"], unit, told["workload"],
-        told["measures"], told["shares"], payer, noise=noise,
+        frame(), DOMAIN, budget, told["mechanism"], unit, told["workload"],
+        told["measures"], told["shares"], payer.pay, noise=noise,
     )  # fmt: skip
 
 
@@ -257,9 +257,9 @@ def test_an_audit_of_counts_and_sums_together() -> None:
             noise = Noise(Keystream.for_tests(5 + more))
             counts = dphist.Histogram(domain, np.full(cells, more))
             sums = Sums(domain, np.full(cells, more * quantity.reach))
-            first = _release(counts, shares[0], Laplace(), Unit(), None, noise=noise)
+            first = release_of(counts, shares[0], Laplace(), Unit(), None, noise=noise)
             moved = Unit(rows=reach_used)
-            second = _release(sums, shares[1], Laplace(), moved, None, noise=noise)
+            second = release_of(sums, shares[1], Laplace(), moved, None, noise=noise)
             seen.append((first.counts >= 1) & (second.counts >= quantity.reach))
         without, with_one = (float(np.mean(each)) for each in seen)
         # Three standard errors to the safe side on either.

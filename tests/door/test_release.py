@@ -13,7 +13,8 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.door import _release, publish
+from dphist.publishing.door import publish
+from dphist.publishing.making import release_of
 from dphist.release import DenseCells, load
 from dphist.release.cells.cells import alike
 from dphist.release.file.description import stamped
@@ -172,7 +173,7 @@ def test_synthetic_records_follow_the_counts():
 
 def test_seeded_releases_refuse_to_be_saved(tmp_path):
     noise = Noise(Keystream.for_tests(1))
-    seeded = _release(HISTOGRAM, Fraction(1), Laplace(), Unit(), None, noise=noise)
+    seeded = release_of(HISTOGRAM, Fraction(1), Laplace(), Unit(), None, noise=noise)
     for each in (seeded, seeded.polished(integer=True)):
         with pytest.raises(NotPrivate, match="test seed"):
             each.save(tmp_path / "x.parquet")

@@ -21,7 +21,7 @@ from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.wide import tables_release
+from dphist.publishing.making import release_of
 from dphist.release.cells import TableCells
 from dphist.sources.coded import coded
 from dphist.waiting import listening
@@ -156,7 +156,7 @@ def test_intervals_hold(budget: Budget) -> None:
     truth = records.tables(wanted)
     held: dict[tuple[int, ...], list[float]] = {axes: [] for axes in wanted}
     for seed in range(8):
-        release = tables_release(
+        release = release_of(
             records, budget, Residuals(), Unit(), None, noise=Noise(Keystream.for_tests(seed))
         )
         assert isinstance(release.cells, TableCells)
@@ -253,7 +253,7 @@ def test_the_forecast_of_auto_is_of_the_model_that_it_publishes(dependent: bool)
     assert auto.error is not None
     assert residuals.error is not None
     noise = Noise(Keystream.for_tests(5))
-    release = tables_release(held, Budget.of(1), Auto(), Unit(), pairs, noise=noise)
+    release = release_of(held, Budget.of(1), Auto(), Unit(), pairs, noise=noise)
     truth = np.concatenate([table.reshape(-1) for table in held.tables(pairs.tables or ())])
     error = float(np.sqrt(np.mean((release.answer(pairs).value - truth) ** 2)))
     # Plain tables would be off by more.

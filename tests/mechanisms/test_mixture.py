@@ -11,7 +11,7 @@ from dphist.model.coded import CodedColumns, code_type
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.wide import tables_release
+from dphist.publishing.making import release_of
 
 SHAPE = (2, 3, 12, 5, 8, 4, 2, 6)
 QUICK = Mixture(classes=16, steps=150)
@@ -43,7 +43,7 @@ def records(rows, dependence, shape=SHAPE, seed=3):
 
 def released(held, budget, seed=1, mechanism=QUICK):
     noise = Noise(Keystream.for_tests(seed))
-    return tables_release(held, budget, mechanism, Unit(), None, noise=noise)
+    return release_of(held, budget, mechanism, Unit(), None, noise=noise)
 
 
 def variation(held, tables):

@@ -22,7 +22,7 @@ from dphist.private.noise import Keystream, Noise
 from dphist.private.queries.ranged import RangedTables
 from dphist.private.questions import Layout
 from dphist.private.records import open_records_gate
-from dphist.publishing.wide import tables_release
+from dphist.publishing.making import release_of
 
 GROUPS = Nominal("place", {"n": ["a"], "s": {"t": ["b", "c", "d"], "u": ["e", "f"]}})
 DOMAIN = Domain([Nominal("p", ["a", "b", "c"]), Ordinal("x", range(5)), GROUPS])
@@ -208,7 +208,7 @@ def test_ranges_that_were_announced_are_known_better(budget, size):
     held = CodedColumns(domain, records(shape))
     asked = Workload.parse(domain, "marginals:2 ranges:c0,c1")
     made = {
-        name: tables_release(held, budget, Residuals(), Unit(), workload, noise=Noise(Keystream.for_tests(3)))
+        name: release_of(held, budget, Residuals(), Unit(), workload, noise=Noise(Keystream.for_tests(3)))
         for name, workload in (("tree", asked), ("cells", Workload.parse(domain, "marginals:2")))
     }
     question = Workload.where(
@@ -246,7 +246,7 @@ def test_tables_that_are_added_ask_the_same_contrasts():
     from dphist.mechanisms import Added
 
     first = Residuals(tables=((0, 1),), ranges=(0,))
-    made = tables_release(
+    made = release_of(
         held,
         Budget.of(rho=1),
         Added(first=first, tables=((0, 2),)),

@@ -13,7 +13,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.door import _release
+from dphist.publishing.making import release_of
 from dphist.release.cube import Cube
 from dphist.release.cube.moments import read_line
 
@@ -33,7 +33,7 @@ def seeded(counts, mechanism, epsilon, seed, domain=DOMAIN):
     from fractions import Fraction
 
     noise = Noise(Keystream.for_tests(seed))
-    return _release(Histogram(domain, counts), Fraction(epsilon), parse(mechanism), Unit(), None, noise)
+    return release_of(Histogram(domain, counts), Fraction(epsilon), parse(mechanism), Unit(), None, noise)
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from dphist.reminding import remind
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Entry, Ledger
+    from dphist.release.release import Release
 
 # Calls between a reminder and the line that called a door: the context manager's own three among them.
 _ABOVE = 6
@@ -52,6 +53,10 @@ class Account:
 
     def __post_init__(self) -> None:
         self.pay = Payment(self._pay)
+
+    def receipted(self, release: Release) -> Release:
+        """A release, with the line that paid for it, if one did."""
+        return release if self.receipt is None else release.with_receipt(*self.receipt)
 
     def _pay(self) -> None:
         if self.before is not None:

@@ -22,13 +22,13 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.private.records import open_records_gate, open_records_replay
 from dphist.publishing.account import account, paid_by
-from dphist.publishing.custody import allowed_share, refuse_dropped, remind_of
+from dphist.publishing.custody import allowed_share, remind_of, watched
 from dphist.publishing.preflight import preflight
 from dphist.release.cells import TableCells, cells_of
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources.coded import coded
-from dphist.sources.tally import ALLOWED, Tallied
+from dphist.sources.tally import ALLOWED
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
@@ -111,18 +111,16 @@ def add_tables(
     if not unattended:
         remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
     with account(ledger, dataset, budget=budget, unit=unit, purpose="further tables") as payer:
-        if not isinstance(source, Histogram):
-            source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(refuse_dropped, source.tally, share, release.domain, unit)
+        source = watched(source, payer, share, release.domain, unit)
         if release.receipt is not None and payer.ledger is not None:
             paid_by(payer.ledger, release.receipt)
-        rehearsed = partial(_rehearsed, release, tables, budget)
+        nobody = CodedColumns.nobody(release.domain)
+        rehearsed = partial(added_release, release, nobody, tables, budget)
         preflight(budget, unit, rehearsed)
         # What measuring, joining or replaying refuses, it refuses on nobody, before anything is read or paid.
         rehearsed(Noise(Keystream.for_tests(0)))
         records = coded(source, release.domain, unit)
-        made = added_release(release, records, tables, budget, pay=payer.pay, noise=noise)
-        return made if payer.receipt is None else made.with_receipt(*payer.receipt)
+        return payer.receipted(added_release(release, records, tables, budget, pay=payer.pay, noise=noise))
 
 
 def added_release(
@@ -130,9 +128,8 @@ def added_release(
     records: Countable,
     tables: tuple[Axes, ...],
     budget: Budget,
-    *,
-    pay: Any = None,
     noise: Noise | None = None,
+    pay: Any = None,
 ) -> Release:
     """Measure, join both transcripts, and let a replay of the joined one make the release."""
     unit = release.guarantee.unit
@@ -170,11 +167,6 @@ def added_release(
         test=release.test or (noise is not None and noise.keystream.test),
         known=estimate,
     )
-
-
-def _rehearsed(release: Release, tables: tuple[Axes, ...], budget: Budget, noise: Noise) -> Release:
-    """All of it on nobody: measure, join, replay."""
-    return added_release(release, CodedColumns.nobody(release.domain), tables, budget, noise=noise)
 
 
 def _tables(workload: Workload) -> tuple[Axes, ...]:

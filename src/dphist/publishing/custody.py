@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from dphist.errors import DroppedRows, InputError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number, exact
+from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
+from dphist.publishing.account import Account
 from dphist.reminding import remind, remind_of_data
-from dphist.sources.tally import Tally
+from dphist.sources.tally import Tallied, Tally
 
 # An ε above this promises next to nothing: what somebody believes may change by a factor of e¹⁰ = 22,026.
 LARGE_EPSILON = 10
@@ -35,6 +38,17 @@ def allowed_share(share: object) -> float:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise InputError("allow_dropped: a share of the rows between 0 and 1, such as 0.25")
     return float(share)
+
+
+def watched(
+    source: Any, payer: Account, share: float, domain: Domain | None, unit: Unit, added: Sequence[str] = ()
+) -> Any:
+    """The source, of which `refuse_dropped` will be asked right before anything is paid; not of a histogram."""
+    if isinstance(source, Histogram):
+        return source
+    tallied = source if isinstance(source, Tallied) else Tallied(source)
+    payer.before = partial(refuse_dropped, tallied.tally, share, domain, unit, added)
+    return tallied
 
 
 def refuse_dropped(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +26,11 @@ from dphist.model.unit import Unit
 from dphist.private.discovery import discover, price_of, terms, threshold
 from dphist.private.noise import Noise
 from dphist.publishing.account import account
-from dphist.publishing.custody import refuse_dropped
+from dphist.publishing.custody import watched
 from dphist.release import Release
 from dphist.release.cells import DenseCells
 from dphist.release.guarantee import Guarantee
 from dphist.sources.discovering import keys_of
-from dphist.sources.tally import Tallied
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
@@ -80,8 +78,7 @@ def publish_discovered(
 
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose, delta=chance) as payer:
         if allowed is not None:
-            source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(refuse_dropped, source.tally, allowed, domain, protected)
+            source = watched(source, payer, allowed, domain, protected)
         keys, counts = keys_of(source, domain, protected)
         axis = domain.axis(unknown.name)
         kept, transcript = discover(
@@ -111,7 +108,7 @@ def publish_discovered(
             transcript,
             test=noise is not None and noise.keystream.test,
         ).with_about(about)
-        return release if payer.receipt is None else release.with_receipt(*payer.receipt)
+        return payer.receipted(release)
 
 
 def _price(

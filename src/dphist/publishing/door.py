@@ -13,36 +13,37 @@ from dphist.arguments import explained
 from dphist.errors import InputError, MechanismError
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.options import fitted
-from dphist.mechanisms.protocol import Mechanism, bare, goes_wide, made_by, with_reason
+from dphist.mechanisms.protocol import Mechanism, bare, goes_wide
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
 from dphist.model.about import About
 from dphist.model.budget import Budget
+from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
-from dphist.model.measure import Measure, Sums, check_measures
+from dphist.model.measure import Measure, check_measures
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
-from dphist.publishing.account import Account, account, counts_rho
+from dphist.publishing.account import account, counts_rho
 from dphist.publishing.custody import (
     allowed_share,
-    refuse_dropped,
     remind_of,
     remind_of_bounds,
     remind_of_edges,
+    watched,
 )
+from dphist.publishing.making import release_of
 from dphist.publishing.preflight import begin_pieces, check_room, empty, preflight
-from dphist.release.cells import DenseCells, SparseCells, cells_of
+from dphist.release.cells import DenseCells, SparseCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources import count
 from dphist.sources.count import occupied_cells
 from dphist.sources.open import spark_session
-from dphist.sources.tally import ALLOWED, Tallied
+from dphist.sources.tally import ALLOWED
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
@@ -123,10 +124,11 @@ def publish(
         '0.01-zCDP (zero-concentrated differential privacy) for one row, which may be added or removed'
     """
     unknown = domain.undeclared if isinstance(domain, Domain) and not isinstance(source, Histogram) else None
+    share = allowed_share(allow_dropped)
+    said = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     if domain is not None and unknown is not None:
         if workload is not None or partition_by is not None or measures or shares is not None:
             raise InputError("discover: no workload, measures or partitions while the keys are not known")
-        share = allowed_share(allow_dropped)
         if not unattended:
             remind_of(Budget.of(epsilon, rho=rho), kept=ledger is not None, delta=delta)
         # Loaded here, as tables and parts are below: few releases need it, and all would wait.
@@ -143,7 +145,7 @@ def publish(
             unit=unit,
             ledger=ledger,
             dataset=dataset,
-            about=About(created=datetime.now(UTC).date().isoformat()).with_more(about),
+            about=said,
             allowed=share,
         )
     budget = Budget.of(epsilon, rho=rho, delta=delta)
@@ -166,7 +168,6 @@ def publish(
                 "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
             )
         recipe = ByPart(by=by, inner=recipe)
-    said = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     added = check_measures(measures, protected, domain)
     if shares is not None and not added:
         raise InputError("shares: they divide the budget between counts and measures; name measures too")
@@ -177,25 +178,22 @@ def publish(
         # The ledger is charged what is spent, so the choice is made before it is asked.
         budget = settle(recipe, budget, cells, protected, asked, Fraction(1, 1 + len(added)))
     purpose = " ".join(said.purpose.split()) or show(recipe)
-    share = allowed_share(allow_dropped)
     if not unattended:
         remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
         remind_of_bounds(source, domain)
         if domain is not None:
             remind_of_edges(domain)
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
-        if not isinstance(source, Histogram):
-            source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(
-                refuse_dropped, source.tally, share, domain, protected, [each.source for each in added]
-            )
+        source = watched(source, payer, share, domain, protected, [each.source for each in added])
         if added:
             from dphist.publishing.measures import publish_measured
 
-            return publish_measured(
-                _release, source, domain, budget, recipe, protected, asked, added, shares, payer
-            ).with_about(said)
-        return _publish(source, domain, budget, recipe, protected, asked, workers, payer).with_about(said)
+            release = publish_measured(
+                source, domain, budget, recipe, protected, asked, added, shares, payer.pay
+            )
+        else:
+            release = _publish(source, domain, budget, recipe, protected, asked, workers, payer.pay)
+        return payer.receipted(release).with_about(said)
 
 
 def _publish(
@@ -206,46 +204,41 @@ def _publish(
     unit: Unit,
     workload: Workload | None,
     workers: int | None,
-    payer: Account,
+    pay: Callable[[], None],
 ) -> Release:
-    pay = payer.pay
     if isinstance(mechanism, SparseLaplace):
-        release = _sparse(source, domain, budget, mechanism, unit, pay)
-    elif goes_wide(mechanism, cells := source.domain if isinstance(source, Histogram) else domain, workload):
-        from dphist.publishing.wide import publish_wide
+        return _sparse(source, domain, budget, mechanism, unit, pay)
+    if goes_wide(mechanism, cells := source.domain if isinstance(source, Histogram) else domain, workload):
+        # Loaded here: records are read as codes, and few releases need that.
+        from dphist.sources.coded import coded
 
-        release = publish_wide(source, domain, budget, mechanism, unit, workload, pay=pay)
-    else:
-        if cells is not None:
-            check_room(mechanism, cells)
-        histogram = count(source, domain, unit)
-        preflight(
-            budget,
-            unit,
-            lambda dry: _release(empty(histogram.domain), budget, mechanism, unit, workload, dry),
-        )
-        begin_pieces(mechanism, empty(histogram.domain), budget, unit, workload)
-        if isinstance(mechanism, ByPart) and mechanism.by:
-            from dphist.publishing.parts import run_parts
+        records = coded(source, domain, unit)
+        nobody = CodedColumns.nobody(records.domain)
+        preflight(budget, unit, partial(release_of, nobody, budget, mechanism, unit, workload))
+        return release_of(records, budget, mechanism, unit, workload, pay=pay)
+    if cells is not None:
+        check_room(mechanism, cells)
+    histogram = count(source, domain, unit)
+    nothing = empty(histogram.domain)
+    preflight(budget, unit, partial(release_of, nothing, budget, mechanism, unit, workload))
+    begin_pieces(mechanism, nothing, budget, unit, workload)
+    if not isinstance(mechanism, ByPart) or not mechanism.by:
+        return release_of(histogram, budget, mechanism, unit, workload, pay=pay)
+    from dphist.publishing.parts import run_parts
 
-            session = spark_session(source)
-            counts, transcript, mechanism = run_parts(
-                histogram, mechanism, budget, unit, workload, pay=pay, workers=workers, session=session
-            )
-            counts.setflags(write=False)
-            release = Release(
-                histogram.domain,
-                DenseCells(counts),
-                Guarantee(budget, unit),
-                mechanism,
-                transcript,
-                workload=workload,
-            )
-        else:
-            release = _release(histogram, budget, mechanism, unit, workload, pay=pay)
-    if payer.receipt is None:
-        return release
-    return release.with_receipt(*payer.receipt)
+    session = spark_session(source)
+    counts, transcript, mechanism = run_parts(
+        histogram, mechanism, budget, unit, workload, pay=pay, workers=workers, session=session
+    )
+    counts.setflags(write=False)
+    return Release(
+        histogram.domain,
+        DenseCells(counts),
+        Guarantee(budget, unit),
+        mechanism,
+        transcript,
+        workload=workload,
+    )
 
 
 def _sparse(
@@ -277,29 +270,4 @@ def _sparse(
         mechanism,
         transcript,
         test=noise is not None and noise.keystream.test,
-    )
-
-
-def _release(
-    histogram: Histogram | Sums,
-    budget: Budget | Fraction,
-    mechanism: Mechanism,
-    unit: Unit,
-    workload: Workload | None,
-    noise: Noise | None = None,
-    pay: Callable[[], None] | None = None,
-) -> Release:
-    right, transcript = open_gate(histogram, budget, unit, workload=workload, noise=noise, pay=pay)
-    estimate = mechanism.estimate(right)
-    return Release(
-        histogram.domain,
-        cells_of(histogram.domain, estimate),
-        Guarantee(budget, unit),
-        with_reason(made_by(mechanism, estimate), estimate.note),
-        transcript,
-        note=estimate.note,
-        workload=workload,
-        test=noise is not None and noise.keystream.test,
-        # Kept rather than replayed for the first interval.
-        known=estimate,
     )

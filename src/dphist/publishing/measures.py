@@ -34,7 +34,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.account import Account
+from dphist.publishing.making import release_of
 from dphist.publishing.preflight import begin_pieces, check_room, empty, preflight
 from dphist.release.contents import MeasuredSums
 from dphist.release.guarantee import Guarantee
@@ -220,7 +220,6 @@ def _some(workload: Workload) -> Workload:
 
 
 def publish_measured(
-    make: Callable[..., Release],
     source: Any,
     domain: Domain | None,
     budget: Budget,
@@ -229,13 +228,10 @@ def publish_measured(
     workload: Workload | None,
     measures: Sequence[Measure],
     shares: Mapping[str, Number] | None,
-    payer: Account,
+    pay: Callable[[], None] | None = None,
     noise: Noise | None = None,
 ) -> Release:
-    """Publish counts and sums: what can be refused is refused before the first of them is paid for.
-
-    ``make`` runs a mechanism on cells of its own: the front door's.
-    """
+    """Publish counts and sums: what can be refused is refused before the first of them is paid for."""
     if domain is None:
         raise InputError("domain: say what the cells are; taken from the records it would tell about them")
     plan = plan_measures(domain, measures, mechanism, workload, shares, budget)
@@ -246,19 +242,17 @@ def publish_measured(
     ]
     check_room(plan.counts, domain, 1 + len(parts))
     nobody = empty(domain)
-    preflight(own, unit, partial(make, nobody, own, plan.counts, unit, workload))
+    preflight(own, unit, partial(release_of, nobody, own, plan.counts, unit, workload))
     begin_pieces(plan.counts, nobody, own, unit, workload)
     for _, paid, moved in parts:
         none = Sums(domain, nobody.counts)
-        preflight(paid, moved, partial(make, none, paid, plan.mechanism, moved, workload))
+        preflight(paid, moved, partial(release_of, none, paid, plan.mechanism, moved, workload))
         begin_pieces(plan.mechanism, none, paid, moved, workload)
     histogram, totals = count_and_sum(source, domain, unit, plan.quantities)
-    whole = noised(make, plan, budget, unit, workload, histogram, totals, pay=payer.pay, noise=noise)
-    return whole if payer.receipt is None else whole.with_receipt(*payer.receipt)
+    return noised(plan, budget, unit, workload, histogram, totals, pay=pay, noise=noise)
 
 
 def noised(
-    make: Callable[..., Release],
     plan: Plan,
     budget: Budget,
     unit: Unit,
@@ -272,10 +266,11 @@ def noised(
     """The release of counts and sums that were counted; ``pay``, which pays once, is called before each first noise."""
     # Gates of their own are not split from one right, so it is insisted here that they cost no more than was paid.
     insist_on_shares((plan.share, *plan.shares))
-    release = make(histogram, budget.part(plan.share), plan.counts, unit, workload, noise=noise, pay=pay)
+    own = budget.part(plan.share)
+    release = release_of(histogram, own, plan.counts, unit, workload, noise=noise, pay=pay)
     sums = []
     for quantity, share, total in zip(plan.quantities, plan.shares, totals, strict=True):
         centred, moved = Sums(histogram.domain, total), quantity.in_steps(unit)
-        made = make(centred, budget.part(share), plan.mechanism, moved, workload, noise=noise, pay=pay)
+        made = release_of(centred, budget.part(share), plan.mechanism, moved, workload, noise=noise, pay=pay)
         sums.append(MeasuredSums(quantity, made))
     return replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release.model)

@@ -18,7 +18,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.door import _release
+from dphist.publishing.making import release_of
 from dphist.release import Release
 from dphist_bench.judge.cases import Task, counts_of, questions
 
@@ -45,7 +45,7 @@ class Reading(TypedDict):
 
 def published(histogram: Histogram, budget: Budget, workload: Workload | None, seed: int) -> Release:
     """Publish with `auto` and noise that is the same again: the one place that knows how this version does that."""
-    return _release(histogram, budget, Auto(), Unit(), workload, Noise(Keystream.for_tests(seed)))
+    return release_of(histogram, budget, Auto(), Unit(), workload, Noise(Keystream.for_tests(seed)))
 
 
 def readings(task: Task) -> list[Reading]:

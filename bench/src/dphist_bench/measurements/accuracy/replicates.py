@@ -26,7 +26,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.door import _release
+from dphist.publishing.making import release_of
 from dphist.release import Release
 from dphist.release.exporting import export
 from dphist_bench.data import drawn
@@ -83,7 +83,7 @@ def measure(
             found: dict[str, list[tuple[float, float, float]]] = {}
             for seed in range(2 if quick else releases):
                 noise, budget = Noise(Keystream.for_tests(1000 * number + seed)), Budget(Fraction(epsilon))
-                release = _release(histogram, budget, Auto(), Unit(), None, noise)
+                release = release_of(histogram, budget, Auto(), Unit(), None, noise)
                 for kind, one in _asked(release, histogram).items():
                     found.setdefault(kind, []).append(one)
             for kind, ones in found.items():
