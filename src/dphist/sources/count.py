@@ -16,9 +16,8 @@ from dphist.model.histogram import Histogram
 from dphist.model.measure import Quantity
 from dphist.model.unit import Unit
 from dphist.sources.engine import Bound, Column
-from dphist.sources.keys import amount, place, read
+from dphist.sources.keys import amount, place
 from dphist.sources.open import open_source
-from dphist.sources.people import added_up
 from dphist.sources.sql.statements import Sql
 from dphist.sources.tally import tally_of
 from dphist.tracebacks import closed
@@ -57,11 +56,8 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     if domain is None:
         raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
     check_memory(domain)
-    counts = np.zeros(domain.size, dtype=np.int64)
     cells, rows, _ = occupied(source, domain, unit)
-    # Several keys can mean one cell (the upper edge of the last bin), so rows are added, not assigned.
-    np.add.at(counts, cells, rows)
-    return Histogram(domain, counts.reshape(domain.shape))
+    return Histogram(domain, _cube(domain, cells, rows))
 
 
 @closed
@@ -75,8 +71,14 @@ def count_and_sum(
         raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
     check_memory(domain)
     cells, rows, sums = occupied(source, domain, unit, quantities)
-    counts, *totals = (added_up(cells, each, domain.size).reshape(domain.shape) for each in (rows, *sums))
-    return Histogram(domain, counts), totals
+    return Histogram(domain, _cube(domain, cells, rows)), [_cube(domain, cells, each) for each in sums]
+
+
+def _cube(domain: Domain, cells: IntArray, values: IntArray) -> IntArray:
+    """The values of all cells; those that hold no row have none."""
+    cube = np.zeros(domain.size, dtype=np.int64)
+    cube[cells] = values
+    return cube.reshape(domain.shape)
 
 
 @closed
@@ -115,20 +117,12 @@ def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Doma
 def occupied(
     source: Any, domain: Domain, unit: Unit, quantities: Sequence[Quantity] = ()
 ) -> tuple[IntArray, IntArray, Sequence[IntArray]]:
-    """The flat cells that hold rows, how many, and sums, each cell perhaps several times; secret as the counts."""
+    """The flat cells that hold rows, how many, and sums, each cell once; secret as the counts."""
     engine = open_source(source, needed_columns(domain, unit, quantities), unit)
     added = [amount(each, column_of(engine, each.measure.source, MEASURE), engine) for each in quantities]
-    if unit.id is not None:
-        bound = Bound.of(column_of(engine, unit.id, ID), unit)
-        cells = [place(a, column_of(engine, a.name), engine) for a in domain.attributes]
-        flat, rows, sums = engine.bounded(
-            engine.flat(cells, [a.size for a in domain.attributes]), bound, added
-        )
-    else:
-        codes, rows, sums = grouped(engine, domain, added)
-        flat = np.zeros(len(rows), dtype=np.int64)
-        for code, size in zip(codes, domain.shape, strict=True):
-            flat = flat * size + code
+    bound = None if unit.id is None else Bound.of(column_of(engine, unit.id, ID), unit)
+    cells = [place(each, column_of(engine, each.name), engine) for each in domain.attributes]
+    flat, rows, sums = engine.count(engine.flat(cells, domain.shape), bound, added)
     tell(source, engine, domain.attributes, numbers_of(domain.attributes, flat), rows)
     return flat, rows, sums
 
@@ -167,25 +161,6 @@ def numbers_of(attributes: Sequence[Attribute], flat: IntArray) -> Callable[[int
 def other_cells(attributes: Sequence[Attribute]) -> list[tuple[int, int]]:
     """Which attributes, by their places, have a cell for everything else, and which it is."""
     return [(place, each.other_cell) for place, each in enumerate(attributes) if each.other_cell is not None]
-
-
-def grouped(
-    engine: Sql, domain: Domain, added: Sequence[Any] = ()
-) -> tuple[list[IntArray], IntArray, list[IntArray]]:
-    """Rows that have a cell, alike ones together: its number on every attribute, how many they are, and their sums."""
-    readings = [read(a, column_of(engine, a.name), engine) for a in domain.attributes]
-    groups = engine.group([reading.key for reading in readings], added)
-    kept, codes = np.ones(len(groups.rows), dtype=bool), []
-    for attribute, reading, values, missing in zip(
-        domain.attributes, readings, groups.keys, groups.missing, strict=True
-    ):
-        other = -1 if attribute.other_cell is None else attribute.other_cell
-        code = np.full(len(kept), other, dtype=np.int64)
-        found = reading.cells(values[~missing])
-        code[~missing] = np.where(found < 0, other, found)
-        kept &= code >= 0
-        codes.append(code)
-    return [code[kept] for code in codes], groups.rows[kept], [total[kept] for total in groups.sums]
 
 
 def needed_columns(domain: Domain, unit: Unit, quantities: Sequence[Quantity] = ()) -> list[str]:

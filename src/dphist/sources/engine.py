@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -51,15 +50,13 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How to group rows by one attribute.
+    """The number of a row's cell on an attribute.
 
-    ``value`` is evaluated only where ``inside`` holds (None: everywhere), and is NULL for rows that have no
-    cell. ``other`` says that rows without a cell are kept, with a NULL key, rather than dropped.
+    ``value`` is evaluated only where ``inside`` holds (None: everywhere), and is NULL for rows that have no cell.
     """
 
     inside: Expression | None
     value: Expression
-    other: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +72,3 @@ class Value:
 
 # A cell's sum is cut here: a record still moves it by no more than its own value, and nothing that is added overflows.
 LARGEST_SUM = 2**60
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The answer to the GROUP BY: each key's values and where they are NULL, numbers of rows, and sums of values."""
-
-    keys: list[npt.NDArray[Any]]
-    missing: list[npt.NDArray[np.bool_]]
-    rows: npt.NDArray[np.int64]
-    sums: Sequence[Integers] = ()

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from dphist.errors import SourceError
 from dphist.model.domain import Attribute, Nominal
-from dphist.model.domain.scales import Bins, Dates, IntArray, Integers, Steps
+from dphist.model.domain.scales import Bins, Dates, Integers, Steps
 from dphist.model.domain.zones import UTC, turns
 from dphist.model.measure import Quantity
 from dphist.sources.engine import Column, Expression, Family, Key, Value
 from dphist.sources.sql.words import SqlWords
 
-# A list this short is searched by position; a longer one is tested by hash and looked up here.
+# Lists and edges this few are searched by position or by halving; for more an engine may have a way of its own.
 _SHORT = 64
 # Division of integers below this is exact to the unit in 64-bit floats, which some engines divide by.
 _DIVISIBLE = 2**48
@@ -28,55 +24,29 @@ EXACT = 2**53
 _EPOCH_DAY = 719_163  # 1970-01-01 as Python counts days
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The key of an attribute, and how its values become cells."""
-
-    key: Key
-    cells: Callable[[npt.NDArray[Any]], IntArray]
-
-
-def read(attribute: Attribute, column: Column, engine: SqlWords) -> Reading:
-    """Work out the key of one attribute from one column."""
-    if isinstance(attribute, Nominal):
-        attribute.size  # noqa: B018 -- refused where the categories are to be discovered
-        return _categories(attribute, attribute.categories, column, engine)
-    match attribute.scale:
-        case Integers(values=values):
-            return _integers(attribute, values, column, engine)
-        case Bins(edges=edges):
-            return _bins(attribute, edges, column, engine)
-        case Steps(categories=categories):
-            return _categories(attribute, categories, column, engine)
-        case Dates() as dates:
-            return _dates(attribute, dates, column, engine)
-
-
 def place(attribute: Attribute, column: Column, engine: SqlWords) -> Key:
-    """The number of an attribute's cell as the engine itself computes it, for bounding.
+    """The number of an attribute's cell, as the engine itself computes it from one column.
 
     Which rows of a person are kept depends on the order of their cells (see `dphist.sources.people`), so this is the
     same number on every engine, whatever type the column has there.
     """
     if isinstance(attribute, Nominal):
-        attribute.size  # noqa: B018 -- the same
-        key = _found(attribute, attribute.categories, column, engine)
-    elif isinstance(attribute.scale, Steps):
-        key = _found(attribute, attribute.scale.categories, column, engine)
+        attribute.size  # noqa: B018 -- refused where the categories are to be discovered
+        key = _categories(attribute.categories, column, engine)
     else:
-        key = read(attribute, column, engine).key
         match attribute.scale:
             case Integers(values=values):
-                key = replace(key, value=engine.steps(key.value, values.start, values.step))
+                key = _integers(values, column, engine)
             case Bins(edges=edges):
-                last = len(edges) - 2
-                if isinstance(edges, range):
-                    # The last bin is closed: its upper edge would begin one bin more.
-                    key = replace(key, value=engine.when(engine.before(key.value, last), key.value, last))
+                key = _bins(edges, column, engine)
+            case Steps(categories=categories):
+                key = _categories(categories, column, engine)
+            case Dates() as dates:
+                key = _dates(dates, column, engine)
     if attribute.other_cell is None:
         return key
     value = key.value if key.inside is None else engine.when(key.inside, key.value, None)
-    return Key(None, engine.otherwise(value, attribute.other_cell), True)
+    return Key(None, engine.otherwise(value, attribute.other_cell))
 
 
 def amount(quantity: Quantity, column: Column, engine: SqlWords) -> Value:
@@ -125,15 +95,16 @@ def amount(quantity: Quantity, column: Column, engine: SqlWords) -> Value:
     return centred(found, None if measure.per_person is None else measure.limit)
 
 
-def _found(attribute: Attribute, categories: Sequence[Any], column: Column, engine: SqlWords) -> Key:
-    """The place of a value in a list, by halving the sorted list; NULL where it is not in it."""
+def _categories(categories: Sequence[Any], column: Column, engine: SqlWords) -> Key:
+    """The place of a value in a list; NULL where it is not in it."""
     kind = type(categories[0])
-    if kind is str and len(categories) <= _SHORT:
-        key = read(attribute, column, engine).key
-        return replace(key, value=engine.steps(key.value, 1, 1))
-    listed: Callable[[Any], Any] = int
+    value, listed = engine.column(column), kind
     if kind is bool:
-        value = read(attribute, column, engine).key.value
+        if column.family == "undeclared":
+            value = engine.parse(value, "truth")
+        elif column.family != "truth":
+            raise _mismatch(column, "truth values")
+        value, listed = engine.truth(value), int
     elif kind is int:
         value, family = _whole(column, engine, (min(categories), max(categories)))
         listed = float if family == "real" else int
@@ -141,18 +112,24 @@ def _found(attribute: Attribute, categories: Sequence[Any], column: Column, engi
         if column.family not in ("text", "undeclared"):
             raise _mismatch(column, "text")
         # Engines compare bytes here (see ``text``), and UTF-8 sorts as the code points that Python sorts by.
-        value, listed = engine.text(engine.column(column)), str
-    places = sorted((listed(category), place) for place, category in enumerate(categories))
+        value = engine.text(value)
+        if len(categories) <= _SHORT:
+            return Key(None, engine.steps(engine.position(value, categories), 1, 1))
+    places = {listed(category): place for place, category in enumerate(categories)}
+    found = engine.look_up(value, places) if len(categories) > _SHORT else None
+    if found is not None:
+        return Key(None, found)
+    ordered = sorted(places.items())
 
     def halve(start: int, stop: int) -> Expression:
         if stop - start == 1:
-            category, place = places[start]
+            category, place = ordered[start]
             return engine.when(engine.same(value, engine.literal(category)), place, None)
         middle = (start + stop) // 2
-        before = engine.before(value, engine.literal(places[middle][0]))
+        before = engine.before(value, engine.literal(ordered[middle][0]))
         return engine.when(before, halve(start, middle), halve(middle, stop))
 
-    return Key(None, halve(0, len(places)), attribute.other)
+    return Key(None, halve(0, len(ordered)))
 
 
 def _mismatch(column: Column, expected: str) -> SourceError:
@@ -186,28 +163,22 @@ def _number(column: Column, engine: SqlWords) -> tuple[Expression, Family]:
     return value, "integer"
 
 
-def _integers(attribute: Attribute, values: range, column: Column, engine: SqlWords) -> Reading:
+def _integers(values: range, column: Column, engine: SqlWords) -> Key:
     value, family = _whole(column, engine, (values[0], values[-1]))
     first, step = values.start, values.step
     if family == "real":
-        inside = engine.between(value, _float_above(first), _float_below(values[-1]))
+        within = engine.between(value, _float_above(first), _float_below(values[-1]))
         whole = engine.floor(value)
         # The floor is only taken inside the bounds, where it exists: NaN and infinities have none.
-        fits = engine.same(value, whole)
-        if step > 1:
-            fits = engine.when(fits, engine.is_multiple(whole, first, step), None)
-        key = Key(engine.when(inside, fits, None), whole, attribute.other)
+        inside = engine.when(within, engine.same(value, whole), None)
     else:
         inside, whole = engine.between(value, first, values[-1]), engine.integer(value)
-        if step > 1:
-            inside = engine.when(inside, engine.is_multiple(whole, first, step), None)
-        key = Key(inside, whole, attribute.other)
-    return Reading(key, lambda found: (found.astype(np.int64) - first) // step)
+    if step > 1:
+        inside = engine.when(inside, engine.is_multiple(whole, first, step), None)
+    return Key(inside, engine.steps(whole, first, step))
 
 
-def _bins(
-    attribute: Attribute, edges: range | tuple[int | float, ...], column: Column, engine: SqlWords
-) -> Reading:
+def _bins(edges: range | tuple[int | float, ...], column: Column, engine: SqlWords) -> Key:
     value, family = _whole(column, engine, (edges[0], edges[-1]))
     last = len(edges) - 2
     if family == "integer":
@@ -220,11 +191,10 @@ def _bins(
     if isinstance(edges, range) and edges[-1] - edges[0] < _DIVISIBLE:
         # Floor first: it is exact, while the difference of two floats may round up to an edge.
         whole = engine.integer(value) if family == "integer" else engine.floor(value)
-        key = engine.steps(whole, edges.start, edges.step)
-    else:
-        key = _search(value, [rounded(edge) for edge in edges], engine)
-    # The last bin is closed: its upper edge would begin one bin more.
-    return Reading(Key(inside, key, attribute.other), lambda found: np.minimum(found.astype(np.int64), last))
+        number = engine.steps(whole, edges.start, edges.step)
+        # The last bin is closed: its upper edge would begin one bin more.
+        return Key(inside, engine.when(engine.before(number, last), number, last))
+    return Key(inside, _search(value, [rounded(edge) for edge in edges], engine))
 
 
 def _search(value: Expression, edges: Sequence[Any], engine: SqlWords) -> Expression:
@@ -257,43 +227,7 @@ def _float_below(number: float) -> float:
     return near if near <= number else math.nextafter(near, -math.inf)
 
 
-def _categories(attribute: Attribute, categories: Sequence[Any], column: Column, engine: SqlWords) -> Reading:
-    value, kind = engine.column(column), type(categories[0])
-    # Engines hash a long list in a filter, but walk it in a CASE. To count the rest too, group by the values
-    # themselves and tell them apart here.
-    long_and_other = attribute.other and len(categories) > _SHORT
-    if kind is bool:
-        if column.family == "undeclared":
-            value = engine.parse(value, "truth")
-        elif column.family != "truth":
-            raise _mismatch(column, "truth values")
-        inside: Expression | None = engine.one_of(value, categories)
-        value = engine.truth(value)
-    elif kind is int:
-        value, family = _whole(column, engine, (min(categories), max(categories)))
-        inside = engine.one_of(value, [float(c) for c in categories] if family == "real" else categories)
-        if family == "integer" and long_and_other:
-            # Numbers beyond the list may be beyond what can be handed over; they are all the same to it.
-            reach = engine.between(value, min(categories), max(categories))
-            value = engine.when(reach, engine.integer(value), None)
-        value = value if long_and_other else engine.integer(value)
-    else:
-        if column.family not in ("text", "undeclared"):
-            raise _mismatch(column, "text")
-        value = engine.distinct_text(column) if long_and_other else engine.text(value)
-        if len(categories) <= _SHORT:
-            position = engine.position(value, categories)
-            return Reading(Key(None, position, attribute.other), lambda found: found.astype(np.int64) - 1)
-        inside = engine.one_of(value, categories)
-    places = {category: place for place, category in enumerate(categories)}
-
-    def look_up(found: npt.NDArray[Any]) -> IntArray:
-        return np.fromiter((places.get(value, -1) for value in found.tolist()), np.int64, found.size)
-
-    return Reading(Key(None if long_and_other else inside, value, attribute.other), look_up)
-
-
-def _dates(attribute: Attribute, dates: Dates, column: Column, engine: SqlWords) -> Reading:
+def _dates(dates: Dates, column: Column, engine: SqlWords) -> Key:
     if column.family not in ("date", "time", "zoned time", "undeclared"):
         raise _mismatch(column, "dates or times")
     value, first = engine.column(column), dates.start.toordinal() - _EPOCH_DAY
@@ -307,12 +241,9 @@ def _dates(attribute: Attribute, dates: Dates, column: Column, engine: SqlWords)
         inside = engine.when(engine.before(value, begin), False, engine.before(value, end))
         days = engine.days(value, column.family)
     if dates.days:
-        return Reading(
-            Key(inside, engine.steps(days, first, dates.days), attribute.other),
-            lambda found: found.astype(np.int64),
-        )
+        return Key(inside, engine.steps(days, first, dates.days))
     begins = [dates.begin(cell).toordinal() - _EPOCH_DAY for cell in range(dates.size + 1)]
-    return Reading(Key(inside, _search(days, begins, engine), attribute.other), lambda f: f.astype(np.int64))
+    return Key(inside, _search(days, begins, engine))
 
 
 def _days(value: Expression, dates: Dates, family: Family, engine: SqlWords) -> Expression:

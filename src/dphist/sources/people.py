@@ -51,10 +51,8 @@ hence for several people: a column with one is refused. Times, lists and the lik
 
 from __future__ import annotations
 
-import numpy as np
-
 from dphist.errors import SourceError
-from dphist.sources.engine import LARGEST_SUM, Column, Integers
+from dphist.sources.engine import Column
 
 # What the hash is taken of besides the id, so that a table that was sampled by a hash of its ids is no special case.
 SALT = "dphist|"
@@ -62,37 +60,6 @@ SALT = "dphist|"
 DIGITS = 15
 # Nobody's rows are as many; engines multiply places by this number.
 _MOST = 2**31 - 1
-# Bits of an amount that are added up by themselves where sums might overflow.
-_HALF = 30
-
-
-def added_up(places: Integers, amounts: Integers, size: int) -> Integers:
-    """The exact sums of amounts by place, each cut at ±2⁶⁰: a row moves a sum that is cut by no more than its amount.
-
-    Args:
-        places: The place of each amount, below ``size``.
-        amounts: Whole numbers between −2⁶⁰ and 2⁶⁰.
-        size: How many places there are.
-
-    Returns:
-        A sum for each place.
-
-    Example:
-        >>> import numpy as np
-        >>> added_up(np.array([0, 1, 0]), np.array([5, -2, 1]), 2).tolist()
-        [6, -2]
-    """
-    total = np.zeros(size, dtype=np.int64)
-    if not amounts.size or int(np.abs(amounts).max()) * amounts.size < LARGEST_SUM:
-        np.add.at(total, places, amounts)
-        return total
-    # High and low halves by themselves: neither overflows, however many rows there are.
-    low = np.zeros(size, dtype=np.int64)
-    np.add.at(total, places, amounts >> _HALF)
-    np.add.at(low, places, amounts & ((1 << _HALF) - 1))
-    most = LARGEST_SUM >> _HALF
-    total = np.clip(total + (low >> _HALF), -most - 1, most)
-    return np.clip((total << _HALF) + (low & ((1 << _HALF) - 1)), -LARGEST_SUM, LARGEST_SUM)
 
 
 def whole_text(value: float) -> str | None:

@@ -9,7 +9,7 @@ said to DuckDB directly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ from dphist.sources.duck.arrow import Ask, batches_of, table_of
 from dphist.sources.engine import Bound, Column, Family, Key
 from dphist.sources.people import DIGITS, SALT, is_decimal
 from dphist.sources.sql.statements import Sql
-from dphist.sources.sql.words import literal, microseconds
+from dphist.sources.sql.words import literal, microseconds, quote
+from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,11 +62,11 @@ class Duck(Sql):
         checked: bool = True,
     ) -> None:
         self.connection = connection
-        self.relation = relation
+        self.relation = self._records = relation
         self.what = what
         # Whether its texts are known to be UTF-8.
         self.checked = checked
-        self._bins = 0
+        self._joined = 0
         described = self.listed(f"DESCRIBE SELECT * FROM {relation}")
         self.columns = tuple(
             Column(str(name), "undeclared values", "undeclared", inferred)
@@ -112,21 +113,34 @@ class Duck(Sql):
                 done()
         return found
 
+    def watch(self, tally: Tally) -> None:
+        """Say how many rows there are, whatever stands beside them by now."""
+        ((tally.rows,),) = self.listed(f"SELECT count(*) FROM {self._records}")
+
     def bin(self, value: str, edges: Sequence[Any]) -> str:
-        """The bin of a value known to lie between many edges: a column beside the row, by the last edge not above it.
+        """The bin of a value known to lie between many edges: that of the last edge not above it.
+
+        The last bin is closed, so its upper edge begins none; of bins that begin at one edge the last has the values.
+        """
+        kind = "BIGINT" if all(isinstance(edge, int) for edge in edges) else "DOUBLE"
+        begins = {edge: place for place, edge in enumerate(edges[:-1])}
+        return self._beside("ASOF LEFT JOIN", f"TRY_CAST({value} AS {kind}) >=", begins)
+
+    def look_up(self, value: str, places: Mapping[Any, int]) -> str:
+        """The place of a value in a long list."""
+        return self._beside("LEFT JOIN", f"{value} =", places)
+
+    def _beside(self, join: str, compared: str, places: Mapping[Any, int]) -> str:
+        """A column beside every row, by what a value of it is compared with.
 
         A block of random values would take every branch of a long CASE, one after the other.
         """
-        whole = all(isinstance(edge, int) for edge in edges)
-        number, edge = (self.quote(f"dphist {what} {self._bins}") for what in ("bin", "edge"))
-        self._bins += 1
-        # The last bin is closed, so its upper edge begins none; of bins that begin at one edge the last has the values.
-        begins = {edge: place for place, edge in enumerate(edges[:-1])}
-        starts, places = (", ".join(map(self.literal, each)) for each in (begins, begins.values()))
-        table = f"(SELECT unnest([{starts}]) AS {edge}, unnest([{places}]) AS {number}) AS edges"
-        found = f"TRY_CAST({value} AS {'BIGINT' if whole else 'DOUBLE'}) >= {edge}"
-        self.relation = f"(SELECT * FROM {self.relation} ASOF LEFT JOIN {table} ON {found}) AS binned"
-        return number
+        place, key = (quote(f"dphist {what} {self._joined}") for what in ("place", "key"))
+        self._joined += 1
+        keys, numbers = (", ".join(map(self.literal, each)) for each in (places, places.values()))
+        table = f"(SELECT unnest([{keys}]) AS {key}, unnest([{numbers}]) AS {place}) AS listed"
+        self.relation = f"(SELECT * FROM {self.relation} {join} {table} ON {compared} {key}) AS joined"
+        return place
 
     def literal(self, value: Any) -> str:
         """A public value; a NUL would end the statement."""

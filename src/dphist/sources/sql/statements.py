@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist.sources.engine import LARGEST_SUM, Bound, Column, Groups, Integers, Key, Value
+from dphist.sources.engine import LARGEST_SUM, Bound, Column, Integers, Key, Value
 from dphist.sources.people import most, refuse_floats
 from dphist.sources.sql.words import SqlWords
 from dphist.sources.tally import Tally
@@ -41,22 +41,12 @@ class Sql(SqlWords):
         (found,) = self.tables([f"SELECT count(*) AS n FROM {self.relation}"])
         (tally.rows,) = found.column(0).to_pylist()
 
-    def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
-        """Count the rows by their keys, and add their values up."""
-        (found,) = self.tables([self.statement(keys, values)])
-        columns = found.columns
-        return Groups(
-            keys=[_values(each) for each in columns[: len(keys)]],
-            missing=[each.is_null().to_numpy() for each in columns[: len(keys)]],
-            rows=_whole(columns[len(keys)]),
-            sums=[_whole(each) for each in columns[len(keys) + 1 :]],
-        )
-
-    def bounded(
-        self, cell: str, bound: Bound, values: Sequence[Value] = ()
+    def count(
+        self, cell: str, bound: Bound | None, values: Sequence[Value] = ()
     ) -> tuple[Integers, Integers, Sequence[Integers]]:
-        """Cells, how many rows are kept, and sums: at most ``bound.rows`` of a person; see `dphist.sources.people`."""
-        (found,) = self.asked([self.bounded_statement(cell, bound, values)], bound.id)
+        """Cells, how many rows count, and sums: of a person as many as the bound says; see `dphist.sources.people`."""
+        statement = self.count_statement(cell, bound, values)
+        (found,) = self.asked([statement], None if bound is None else bound.id)
         cells, rows, *sums = map(_whole, found.columns)
         return cells, rows, sums
 
@@ -79,37 +69,12 @@ class Sql(SqlWords):
         answers = self.asked(statements, None if bound is None else bound.id)
         return [tuple(map(_whole, answer.columns)) for answer in answers]  # type: ignore[misc]
 
-    def totals(self, values: Sequence[Value]) -> str:
+    def _totals(self, values: Sequence[Value]) -> str:
         """The sums of the columns v0, v1, …, as s0, s1, …, each within what a 64-bit integer holds."""
         return "".join(
             f", CAST(least(greatest({self.total(f'v{place}')}, -{LARGEST_SUM}), {LARGEST_SUM}) AS BIGINT) AS s{place}"
             for place in range(len(values))
         )
-
-    def _valued(self, values: Sequence[Value]) -> tuple[str, list[str], list[str]]:
-        """The values as columns of a SELECT, their names, and that all of them are there."""
-        names = [f"v{place}" for place in range(len(values))]
-        columns = "".join(
-            f", CAST({self._sql(value.amount)} AS BIGINT) AS {name}"
-            for value, name in zip(values, names, strict=True)
-        )
-        return columns, names, [f"{name} IS NOT NULL" for name in names]
-
-    def statement(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> str:
-        """The GROUP BY."""
-        filters = [f"({key.inside})" for key in keys if key.inside is not None and not key.other]
-        found = [
-            self.when(key.inside, key.value, None) if key.other and key.inside is not None else key.value
-            for key in keys
-        ]
-        names = [f"k{place}" for place in range(len(keys))]
-        listed = ", ".join(names)
-        named = ", ".join(f"{self._sql(value)} AS {name}" for value, name in zip(found, names, strict=True))
-        columns, _, there = self._valued(values)
-        # Keys by name from a subquery: an expression repeated in GROUP BY need not be computed once.
-        inner = f"SELECT {named}{columns} FROM {self.relation}{where(filters)}"
-        asked = f"{listed}, count(*) AS n{self.totals(values)}"
-        return f"SELECT {asked} FROM ({inner}) AS keyed{where(there)} GROUP BY {listed}"
 
     def rows_per_person_statement(self, person: Column) -> str:
         """How many people have how many rows."""
@@ -117,30 +82,27 @@ class Sql(SqlWords):
         each = f"SELECT count(*) AS n FROM ({inner}) AS rows_of WHERE person IS NOT NULL GROUP BY person"
         return f"SELECT n, count(*) AS people FROM ({each}) AS people_of GROUP BY n"
 
-    def bounded_statement(self, cell: str, bound: Bound, values: Sequence[Value] = ()) -> str:
-        """Count the rows that are kept, by cell: at most ``bound.rows`` of a person; and add their values up."""
-        if not values:
+    def count_statement(self, cell: str, bound: Bound | None, values: Sequence[Value] = ()) -> str:
+        """Count the rows that have a cell, of a person no more than the bound says, and add their values up."""
+        if bound is not None and not values:
             return self._counted({"cell": cell}, bound)
-        columns, names, there = self._valued(values)
-        inner = f"SELECT {self.person(bound.id)} AS person, {cell} AS cell{columns} FROM {self.relation}"
-        known = where(["person IS NOT NULL", "cell IS NOT NULL", *there])
-        kept = self._chosen(
-            f"SELECT person, cell, {', '.join(names)} FROM ({inner}) AS rows_of{known}",
-            ["cell"],
-            names,
-            bound,
-        )
-        if any(value.limit is not None for value in values):
-            kept = self._limited(kept, values)
-        return f"SELECT cell, count(*) AS n{self.totals(values)} FROM ({kept}) AS kept GROUP BY cell"
+        names = [f"v{place}" for place in range(len(values))]
+        amounts = (f"CAST({self._sql(value.amount)} AS BIGINT)" for value in values)
+        named = {"cell": cell, **dict(zip(names, amounts, strict=True))}
+        if bound is None:
+            kept = self._rows(named)
+        else:
+            kept = self._chosen(self._placed(named, bound), ["cell"], names, bound)
+            if any(value.limit is not None for value in values):
+                kept = self._limited(kept, values)
+        return f"SELECT cell, count(*) AS n{self._totals(values)} FROM ({kept}) AS kept GROUP BY cell"
 
     def keys_statement(self, key: str, cell: str, bound: Bound | None) -> str:
         """Count rows by a key that nobody declared and a known cell, of a person no more than the bound says."""
         if bound is not None:
             return self._counted({"key": key, "cell": cell}, bound)
-        inner = f"SELECT {key} AS key, {cell} AS cell FROM {self.relation}"
-        known = where(["key IS NOT NULL", "cell IS NOT NULL"])
-        return f"SELECT key, cell, count(*) AS n FROM ({inner}) AS rows_of{known} GROUP BY key, cell"
+        kept = self._rows({"key": key, "cell": cell})
+        return f"SELECT key, cell, count(*) AS n FROM ({kept}) AS kept GROUP BY key, cell"
 
     def _counted(self, named: dict[str, str], bound: Bound) -> str:
         """Count the rows that are kept of each person by the columns that name a cell, in whose order they are kept."""
@@ -160,11 +122,16 @@ class Sql(SqlWords):
         return f"SELECT {listed}, {rows} AS n FROM ({kept}) AS kept GROUP BY {listed}"
 
     def _placed(self, named: dict[str, str], bound: Bound) -> str:
-        """Each row that counts, as its person and the columns that name its cell."""
+        """Each row that counts, as its person and some columns, the first of which name its cell."""
+        return self._rows({"person": self.person(bound.id), **named})
+
+    def _rows(self, named: dict[str, str]) -> str:
+        """Some columns of each row that has a value in all of them."""
         columns = ", ".join(f"{value} AS {name}" for name, value in named.items())
-        inner = f"SELECT {self.person(bound.id)} AS person, {columns} FROM {self.relation}"
-        known = where([f"{name} IS NOT NULL" for name in ("person", *named)])
-        return f"SELECT person, {', '.join(named)} FROM ({inner}) AS rows_of{known}"
+        known = " AND ".join(f"{name} IS NOT NULL" for name in named)
+        return (
+            f"SELECT {', '.join(named)} FROM (SELECT {columns} FROM {self.relation}) AS rows_of WHERE {known}"
+        )
 
     def _at_places(self, rows: str, order: Sequence[str], carried: Sequence[str], most: int) -> str:
         """Of the rows of each person, in the order of some columns, those at the places that are kept."""
@@ -233,10 +200,7 @@ class Sql(SqlWords):
         if bound is not None:
             kept = self._chosen(self._placed(named, bound), [*named], [], bound)
             return f"SELECT {listed} FROM ({kept}) AS kept"
-        inner = (
-            f"SELECT {', '.join(f'{value} AS {name}' for name, value in named.items())} FROM {self.relation}"
-        )
-        return f"SELECT {listed} FROM ({inner}) AS coded{where([f'{name} IS NOT NULL' for name in named])}"
+        return self._rows(named)
 
     def tables_statement(self, codes: str, tables: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> str:
         """Count several tables in one pass: which table, which of its cells, how many rows.
@@ -262,11 +226,6 @@ class Sql(SqlWords):
         )
 
 
-def where(conditions: Sequence[str]) -> str:
-    """The WHERE clause of some conditions, or nothing."""
-    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
-
-
 def _rising(names: Sequence[str]) -> str:
     """The direction is said, because a connection that we were handed may have another by default."""
     return ", ".join(f"{name} ASC" for name in names)
@@ -279,13 +238,6 @@ def _is_kept(start: str, total: str, place: str, most: int) -> str:
     """
     chosen = f"(({start} % {total} - {place} * {most}) % {total} + {total}) % {total} < {most}"
     return f"CASE WHEN {total} <= {most} THEN TRUE ELSE {chosen} END"
-
-
-def _values(column: Any) -> Any:
-    """A column as an array; whatever stands where a value is NULL is not looked at."""
-    import pyarrow
-
-    return (column.fill_null(0) if pyarrow.types.is_integer(column.type) else column).to_numpy()
 
 
 def _whole(column: Any) -> Integers:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dphist.sources.engine import Column, Family, Key
@@ -152,16 +152,16 @@ class SqlWords(ABC):
         """A non-negative integer divided, without its remainder."""
         return f"{value} / {step}"
 
-    def one_of(self, value: str, choices: Sequence[Any]) -> str:
-        """Whether the value is one of a list."""
-        return f"({value} IN ({', '.join(map(self.literal, choices))}))"
-
     @abstractmethod
     def position(self, value: str, choices: Sequence[str]) -> str:
         """The place of a text in a short list, counted from 1; NULL where it is not in it."""
 
     def bin(self, value: str, edges: Sequence[Any]) -> str | None:
         """The bin of a value known to lie between many edges, if the engine has a way of its own; else None."""
+        return None
+
+    def look_up(self, value: str, places: Mapping[Any, int]) -> str | None:
+        """The place of a value in a long list, if the engine has a way of its own; else None."""
         return None
 
     def when(self, condition: str, value: Any, otherwise: Any) -> str:
