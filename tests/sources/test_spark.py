@@ -110,7 +110,7 @@ def test_people_are_sent_around_once_and_never_joined(spark_session: Any) -> Non
     frame = spark_session.range(10_000).selectExpr("id % 100 AS age", "id % 2000 AS person")
     engine = Spark(frame)
     cell = engine.flat([place(Ordinal("age", range(100)), engine.columns[0], engine)], [100])
-    sql = engine.bounded_statement(cell, Bound(engine.columns[1], 2))
+    sql = engine.count_statement(cell, Bound(engine.columns[1], 2))
     plan = spark_session.sql(sql, records=frame)._jdf.queryExecution().sparkPlan().toString()
     prepared = spark_session.sql(sql, records=frame)._jdf.queryExecution().executedPlan().toString()
     assert "Join" not in plan
