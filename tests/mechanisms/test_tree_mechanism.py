@@ -38,7 +38,7 @@ def test_the_closed_form_is_the_mean_variance(kind: str) -> None:
     workload = getattr(Workload, kind)(as_histogram(np.zeros(n, dtype=np.int64)).domain)
     questions = (np.arange(n) >= workload.low) & (np.arange(n) < workload.high)
     expected = np.einsum("qi,ij,qj->q", questions, covariance, questions).mean()
-    assert mean_variance((n,), sides, kind, shares) == pytest.approx(expected)  # type: ignore[arg-type]
+    assert mean_variance((n,), sides, kind, shares) == pytest.approx(expected)
     energy = contrasts((n,), sides, kind).cumsum()  # type: ignore[arg-type]
     written_out = [box_energy((n,), side, workload.low, workload.high) for side in sides]
     assert written_out == pytest.approx(energy.tolist())
