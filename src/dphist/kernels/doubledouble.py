@@ -76,13 +76,13 @@ def _halves(a: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def times(a: FloatArray, b: FloatArray) -> FloatArray:
     """The product of wide complex numbers."""
-    parts = multiplied(a[:, :, None], b[:, None, :])
-    return added(parts[:, 0], np.stack([-parts[:, 1, 1], parts[:, 1, 0]], axis=1))
-
-
-def conjugate(a: FloatArray) -> FloatArray:
-    """The conjugate of wide complex numbers."""
-    return np.stack([a[:, 0], -a[:, 1]], axis=1)
+    out = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    whole: int = max(a.shape[-1], b.shape[-1])
+    for begin in range(0, whole, _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        parts = multiplied(a[:, :, None, ..., block], b[:, None, ..., block])
+        out[..., block] = added(parts[:, 0], np.stack([-parts[:, 1, 1], parts[:, 1, 0]], axis=1))
+    return out
 
 
 def widened(values: Sequence[int]) -> FloatArray:
@@ -130,7 +130,8 @@ def roots(order: int, count: int) -> FloatArray:
     size = isqrt(max(count - 1, 0)) + 1
     fine, giant = _table(_unit_root(order), size)
     coarse, _ = _table(giant, -(-count // size))
-    out = times(coarse[..., None], fine[..., None, :]).reshape(2, 2, -1)[..., :count]
+    rows = [times(coarse[..., row, None], fine) for row in range(coarse.shape[-1])]
+    out = np.concatenate(rows, axis=-1)[..., :count]
     out.flags.writeable = False
     return out
 
@@ -150,27 +151,28 @@ def _chirp(n: int, length: int) -> tuple[FloatArray, FloatArray]:
     """Bluestein's chirp exp(−πi j² ÷ n), and the transform of its conjugate around a circle, ÷ length."""
     chirp = roots(2 * n, 2 * n)[..., np.arange(n, dtype=np.int64) ** 2 % (2 * n)]
     circle = np.zeros((2, 2, length))
-    circle[..., :n] = conjugate(chirp)
+    circle[..., :n] = chirp
+    circle[:, 1] *= -1.0
     circle[..., length - n + 1 :] = circle[..., n - 1 : 0 : -1]
     return chirp, _transform(circle) / length
 
 
 def _transform(x: FloatArray) -> FloatArray:
-    """Transform wide complex numbers, a power of two of them.
+    """Transform wide complex numbers, a power of two of them, in place.
 
     Stockham's order needs no bit reversal, and neighbours stay neighbours.
     """
     n, m = x.shape[-1], 1
     half, table = n // 2, roots(n, max(1, n // 2))
+    made = np.empty((2, 2, 2, half))
     while m < n:
         factors = np.repeat(table[..., ::m], m, axis=-1)
-        sums, rest = np.empty((2, 2, half)), np.empty((2, 2, half))
         for begin in range(0, half, _BLOCK):
             block = slice(begin, begin + _BLOCK)
             one, other = x[..., :half][..., block], x[..., half:][..., block]
-            sums[..., block] = added(one, other)
-            rest[..., block] = times(added(one, -other), factors[..., block])
-        x = np.stack([part.reshape(2, 2, -1, m) for part in (sums, rest)], axis=-2).reshape(2, 2, n)
+            made[:, :, 0, block] = added(one, other)
+            made[:, :, 1, block] = times(added(one, -other), factors[..., block])
+        x.reshape(2, 2, -1, 2, m)[...] = made.reshape(2, 2, 2, -1, m).swapaxes(2, 3)
         m *= 2
     return x
 
@@ -185,15 +187,18 @@ def wide_fourier(values: FloatArray) -> FloatArray:
 def _fourier(row: FloatArray) -> FloatArray:
     n = row.shape[-1]
     if n & (n - 1) == 0:
-        return _transform(row)
+        return _transform(row.copy())
     # Bluestein: jf = (j² + f² − (f − j)²) ÷ 2 turns any length into a circular convolution with a chirp.
     length = 1 << (2 * n - 2).bit_length()
     chirp, spectrum = _chirp(n, length)
-    padded = np.zeros((2, 2, length))
-    padded[..., :n] = times(row, chirp)
+    x = np.zeros((2, 2, length))
+    x[..., :n] = times(row, chirp)
     # The inverse transform is the transform between two conjugations.
-    back = conjugate(_transform(conjugate(times(_transform(padded), spectrum))))
-    return times(back[..., :n], chirp)
+    x = times(_transform(x), spectrum)
+    x[:, 1] *= -1.0
+    x = _transform(x)[..., :n]
+    x[:, 1] *= -1.0
+    return times(x, chirp)
 
 
 def to_lattice(values: FloatArray, power: float, ceiling: float) -> IntArray:

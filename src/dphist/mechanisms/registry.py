@@ -38,7 +38,7 @@ STATUSES: dict[Status, str] = {
     "reference": "for comparison only; refused in a release",
 }
 MOST = 520
-"""Bytes for every cell that no mechanism exceeds: what is reckoned with where less is not known."""
+"""Bytes for every cell that no mechanism exceeds that does not say so: what is reckoned with where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,9 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("structurefirst", "buckets", "paper", "histograms with flat stretches, when ranges are asked for",
           "structurefirst:StructureFirst", paper=papers.BUCKETS),
     Entry("fpa", "compression", "paper", "smooth counts: a fixed number of low frequencies",
-          "fourier:FPA", paper=papers.FREQUENCIES, memory=180),
+          "fourier:FPA", paper=papers.FREQUENCIES, memory=900),
     Entry("efpa", "compression", "paper", "smooth counts: as many low frequencies as pay for their noise",
-          "fourier:EFPA", paper=papers.LOSSY, memory=180),
+          "fourier:EFPA", paper=papers.LOSSY, memory=900),
     Entry("spa", "compression", "reference", "sampling perturbation of frequencies, as Rastogi and Nath have it",
           "fourier:SPA", paper=papers.FREQUENCIES),
     Entry("phpartition", "compression", "paper", "counts of few distinct levels: runs cut in two again and again",
