@@ -354,7 +354,7 @@ def test_a_schema_whose_keys_are_discovered_is_checked(tmp_path):
     schema.write_text('[[attribute]]\nname = "page"\nkind = "nominal"\ndiscover = true\n', encoding="utf-8")
     said = CliRunner().invoke(app, ["schema", "check", str(schema)])
     assert said.exit_code == 0
-    assert "keys of page are discovered" in said.output
+    assert "the names of page are found" in said.output
     told = CliRunner().invoke(app, ["schema", "check", str(schema), "--json"])
     assert json.loads(told.output) == {"attributes": {"page": None}, "cells": None}
 
