@@ -109,7 +109,7 @@ def _used(places: IntArray) -> tuple[IntArray, IntArray, NDArray[np.bool_] | Non
             index = (np.cumsum(come) - 1)[places - low]
     if missing is not None:
         used, index = used[1:], np.maximum(index - 1, 0)
-    return used, index.astype(np.int32), missing
+    return used, index.astype(np.int32, copy=False), missing
 
 
 def free(name: str, taken: set[str]) -> str:
