@@ -253,7 +253,7 @@ BREAKS = [
         "Rooms of inference",
     ),
     (f"{PRODUCT}/inference/stray.py", "import dphist.errors", "Rooms of inference"),
-    (f"{PRODUCT}/kernels/special.py", "import scipy.special", "SciPy is an extra"),
+    (f"{PRODUCT}/kernels/special.py", "import scipy.special", "The product does without SciPy"),
 ]
 
 

@@ -33,18 +33,6 @@ def need(module: str, extra: str) -> Any:
         raise InputError(f"this needs {missing.name}: pip install 'dphist[{extra}]'") from None
 
 
-def missing(module: str, extra: str) -> str:
-    """What to tell whoever asks for what needs a library that is not there; nothing where it is. It is not loaded."""
-    from importlib.util import find_spec
-
-    try:
-        there = find_spec(module) is not None
-    except ValueError:
-        # It stands in the table of modules as something that is not to be found.
-        there = False
-    return "" if there else f"this needs {module}: pip install 'dphist[{extra}]'"
-
-
 def kept_folder() -> Path:
     """Where things are kept that take long to make and can be made again: ``dphist`` in the user's cache."""
     from pathlib import Path

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 # What people may install to use dphist; tests, the site and peers are for those who work on it.
-RUN = ("frames", "report", "excel", "web", "matrix", "postgres", "spark")
+RUN = ("frames", "report", "excel", "web", "postgres", "spark")
 
 
 def plain(name):

@@ -8,9 +8,9 @@ from math import prod
 from typing import Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, NotPrivate
-from dphist.extras import missing, need
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.linear.waves import WaveNoise
 from dphist.mechanisms.options import Count, Share, checked
@@ -38,7 +38,7 @@ class FPA:
 
     Args:
         keep: How many frequencies on every axis, or on each.
-        basis: Fourier or cosine (which needs SciPy, ``dphist[matrix]``).
+        basis: Fourier or cosine.
         joint: Whether the frequencies of all axes of a table are used; otherwise its rows are strung together.
 
     Example:
@@ -55,7 +55,6 @@ class FPA:
     def __post_init__(self) -> None:
         if self.keep == ():
             raise MechanismError("keep must be a whole number from 1, or one for each axis")
-        _check_transforms(self.basis)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for the low frequencies once."""
@@ -89,7 +88,7 @@ class EFPA:
 
     Args:
         share: The part of ε that picks frequencies.
-        basis: Fourier, cosine, or whichever is picked (the latter two need SciPy, ``dphist[matrix]``).
+        basis: Fourier, cosine, or whichever is picked.
         joint: Whether the frequencies of all axes of a table are used; otherwise its rows are strung together.
 
     Example:
@@ -102,9 +101,6 @@ class EFPA:
     share: Share = Fraction(1, 2)
     basis: Literal["fourier", "cosine", "either"] = "fourier"
     joint: bool = True
-
-    def __post_init__(self) -> None:
-        _check_transforms(self.basis)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose a corner of frequencies, then measure it."""
@@ -142,12 +138,6 @@ class SPA:
         raise NotPrivate(self.refused)
 
 
-def _check_transforms(basis: str) -> None:
-    """Refuse waves that nobody here can turn back into counts, before anything is paid."""
-    if basis != "fourier" and (told := missing("scipy", "matrix")):
-        raise MechanismError(told)
-
-
 def _shape(data: PrivateCounts, joint: bool) -> Shape:
     return data.shape if joint else (data.size,)
 
@@ -162,9 +152,7 @@ def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape, basis: Basis) -
     waves = np.zeros(prod(shape))
     waves[corner(shape, keep, basis)] = noisy.values.reshape(-1) * float(noisy.unit)
     if basis == "cosine":
-        # NumPy has no cosine transform, and one made of others would differ in the last digits.
-        transforms = need("scipy.fft", "matrix")
-        counts = np.asarray(transforms.idctn(waves.reshape(shape), norm="ortho"))
+        counts = _added_cosines(waves.reshape(shape))
     else:
         # Hartley's basis is its own inverse.
         turned = np.fft.fftn(waves.reshape(shape))
@@ -173,3 +161,16 @@ def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape, basis: Basis) -
     note = f"kept {held} of {' × '.join(map(str, shape))} {basis} coordinates"
     noise = WaveNoise(shape, keep, basis, float(cast(Fraction, noisy.scale) * noisy.unit))
     return Estimate(counts.reshape(data.shape), noise, note)
+
+
+def _added_cosines(waves: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn coordinates in the orthonormal cosine basis (DCT-II) back into counts, axis by axis.
+
+    √(2/n) Σ yₖ cos(πk(2j + 1)/2n) is the real part of a Fourier series of 2n terms.
+    """
+    for axis, size in enumerate(waves.shape):
+        k = np.arange(size)
+        scale = np.sqrt(np.where(k == 0, 1.0, 2.0) / size) * np.exp(0.5j * np.pi * k / size)
+        series = np.fft.ifft(np.moveaxis(waves, axis, -1) * scale, 2 * size) * (2 * size)
+        waves = np.moveaxis(series.real[..., :size], -1, axis)
+    return waves
