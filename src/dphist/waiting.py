@@ -41,7 +41,7 @@ def steps(what: str, number: int, *, apart: int = 1) -> Iterator[int]:
             spent = time.monotonic() - begun
             said = f"{what}: {100 * step // number} %"
             if spent > _SOON:
-                said += f", about {_span(spent * (number - step) / step)} left in this step"
+                said += f", about {_span(spent * (number - step) / step)} left in this part"
             for listener in _listeners:
                 listener(said)
         yield step

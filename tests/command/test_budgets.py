@@ -34,7 +34,7 @@ def test_totals_are_created_raised_and_shown(place):
     assert "delta 1e-9, which allows rho 1.09" in run(
         "create", place, "adults", "--epsilon", "10", "--delta", "1e-9"
     )
-    assert "delta 1e-9 for discovered keys" in run(
+    assert "delta 1e-9 for discovered names" in run(
         "create", place, "wiki", "--rho", "0.015", "--delta", "1e-9"
     )
     with Ledger.open(place) as book:

@@ -249,7 +249,7 @@ def test_the_demo_runs_and_draws(tmp_path):
     done = dphist("demo", "demo", "--rows", "20000", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "the same release" in done.stdout
-    assert "age (in steps of 5 values)" in done.stdout
+    assert "age (5 values to a bar)" in done.stdout
     assert dphist("verify", tmp_path / "demo" / "release.parquet").returncode == 0
 
 

@@ -126,7 +126,7 @@ def test_a_release_of_many_cells_has_one_forecast():
     assert (forecast.error or 0.0) < (laplace.error or 0.0) / 2
     # Ranges adapt to the data, and nobody can try that out: this is said.
     (unknown,) = plan(large.domain, 1, "ranges", mechanisms=["auto"])
-    assert unknown.said.startswith("not known: depends on the data, and 1,152,000 cells are too many")
+    assert unknown.said.startswith("not known: depends on the data, and 1,152,000 counts are too many")
 
 
 def test_what_cannot_be_forecast_stops_neither_a_rehearsal_nor_a_start():

@@ -183,7 +183,7 @@ def test_nothing_lies_below_the_first_edge_or_above_the_last():
         "week > '2024-02-29'",
         "week > '9999-12-31'",
     ):
-        with pytest.raises(QueryError, match="no cell"):
+        with pytest.raises(QueryError, match="no value"):
             read_question(text, domain)
 
 

@@ -189,9 +189,9 @@ def test_a_figure_is_shown_where_populations_agree_and_a_range_elsewhere():
 def test_the_planner_knows_what_auto_chooses():
     told = planning.plan(CUBE, 1, "ranges", mechanisms=["auto"], runs=1)[0]
     silent = planning.plan(CUBE, 1, "ranges", mechanisms=["auto"], runs=1, announced=False)[0]
-    assert "ranges of many cells will be asked for, so " in told.basis
+    assert "ranges over many counts will be asked for, so " in told.basis
     assert "(marginals): blocks of all sizes would be" in told.basis
-    assert "nobody said what will be asked, and cells, tables and ranges all count" in silent.basis
+    assert "nobody said what will be asked, and single counts, tables and ranges all matter" in silent.basis
 
 
 def test_tables_of_several_attributes():

@@ -174,13 +174,13 @@ def test_a_cell_for_everything_else_does_not_silence_the_stop(
     )
     told = dphist.rehearse(pa.table(rows), domain, unit)
     assert (told.rows, told.dropped, told.elsewhere) == (52, 0, 48)
-    assert "48 rows in a cell for everything else" in str(told)
+    assert "48 rows counted only as everything else" in str(told)
     assert "publish stops before it pays, unless it is told --allow-dropped 0.93" in str(told)
     with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
         ledger.create("people", 1)
         paid: dict[str, Any] = {"unit": unit, "mechanism": mechanism, "ledger": ledger, "dataset": "people"}
         with pytest.raises(
-            DroppedRows, match=r"or lie in a cell for everything else \(other = true\); nothing was"
+            DroppedRows, match=r"or count only as everything else \(other = true\); nothing was"
         ):
             dphist.publish(pa.table(rows), domain, 1, **paid)
         assert ledger.spent("people") == 0
@@ -345,8 +345,8 @@ def test_a_rehearsal_says_what_it_found_and_is_not_kept(tmp_path):
     text = str(told)
     for words in (
         "PRIVATE", "above the schema's range", "below the schema's range", "between the schema's values", "missing",
-        "not in the schema's list", "a decimal comma", "with a unit", "go to its cell for everything", "not a date",
-        "before the schema's first date", "'YES' × 1", "at epsilon 1/2", "Nothing was spent", "cells ",
+        "not in the schema's list", "a decimal comma", "with a unit", "are counted as everything", "not a date",
+        "before the schema's first date", "'YES' × 1", "at epsilon 1/2", "Nothing was spent", "counts ",
     ):  # fmt: skip
         assert words in text, words
     with pytest.raises(InputError, match="private"):

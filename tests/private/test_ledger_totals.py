@@ -134,7 +134,7 @@ def test_a_pure_total_refuses_rho_and_says_which_command_helps(ledger):
 
 def test_delta_of_discovered_keys_comes_from_what_was_set_aside(ledger):
     ledger.create("plain", epsilon=1, delta="1e-6")
-    with pytest.raises(errors.BudgetExhausted, match=r"delta 0 remains for discovered keys.*--discover"):
+    with pytest.raises(errors.BudgetExhausted, match=r"delta 0 remains for discovered names.*--discover"):
         ledger.reserve("plain", Rho(Fraction(1, 1000)), "keys", delta="1e-9")
     ledger.create("keys", epsilon=1, delta="1e-6", discover="2e-9")
     assert ledger.total("keys") == rho_at_order(

@@ -145,17 +145,19 @@ def test_bars_of_several_cells_say_how_many_and_a_shorter_last_one_too():
         cuts = cut(dphist.Ordinal("x", range(size)), most)
         assert len(cuts) == bars
         assert set(cuts.sizes) == {size // bars}
-        assert cuts.title == f"x (in steps of {size // bars} values)"
+        assert cuts.title == f"x ({size // bars} values to a bar)"
     cuts = cut(dphist.Ordinal("x", range(97)), 60)
     assert cuts.spans[-1] == (96, 97)
-    assert cuts.title == "x (in steps of 2 values, the last of 1)"
+    assert cuts.title == "x (2 values to a bar, the last of 1)"
     # What lies outside the bounds is a bar of its own, and no shorter one.
     assert cut(dphist.Ordinal("x", range(10), other=True), 20).title == "x"
-    assert cut(dphist.Ordinal("x", range(40), other=True), 20).title == "x (in steps of 2 values)"
+    assert cut(dphist.Ordinal("x", range(40), other=True), 20).title == "x (2 values to a bar)"
     for step, name in (("1d", "days"), ("1w", "weeks"), ("1mo", "months"), ("3d", "periods")):
         dates = dphist.Ordinal("when", dates=("2000-01-01", "2020-01-01", step))
         assert f" {name}" in cut(dates, 60).title
-    assert cut(dphist.Ordinal("x", edges=range(0, 1000, 2)), 60).title.endswith("bins, the last of 9)")
+    assert cut(dphist.Ordinal("x", edges=range(0, 1000, 2)), 60).title.endswith(
+        "bins to a bar, the last of 9)"
+    )
 
 
 def test_every_day_of_a_year_is_drawn_beside_few_categories_too():

@@ -328,7 +328,7 @@ def test_without_a_delta_it_is_refused_with_the_reason() -> None:
             publish(popular(), PAGE, **wrong)
     with pytest.raises(errors.InputError, match="one attribute"):
         publish(popular(), Domain([*PAGE.attributes, Nominal("x", discover=True)]), rho=1, delta="1e-9")
-    with pytest.raises(errors.MechanismError, match="no key reached"):
+    with pytest.raises(errors.MechanismError, match="no name reached"):
         publish(pa.table({"page": ["mine"]}), PAGE, rho=1, delta="1e-9")
 
 

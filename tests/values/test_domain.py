@@ -125,8 +125,8 @@ def test_span(attribute: Ordinal | Nominal, bounds: tuple[object, object], cells
     [
         (Ordinal("a", range(18, 100)), (-5, 17), "from 18 to 99"),
         (Ordinal("a", range(18, 100)), (40, 30), "backwards"),
-        (Ordinal("a", range(0, 100, 5)), (1, 2), "no cell"),
-        (Ordinal("e", edges=[0, 10, 25, 100]), (101, 200), "no cell"),
+        (Ordinal("a", range(0, 100, 5)), (1, 2), "no value"),
+        (Ordinal("e", edges=[0, 10, 25, 100]), (101, 200), "no value"),
         (Ordinal("e", edges=[0, 10, 25, 100]), (0, 10), "nothing looks inside"),
         (Ordinal("e", edges=[0, 10, 25, 100]), (10, 10), "nothing looks inside"),
         (Ordinal("e", edges=[0, 10, 25, 100]), (12, 13), "nothing looks inside"),
@@ -138,7 +138,7 @@ def test_span(attribute: Ordinal | Nominal, bounds: tuple[object, object], cells
         ),
         (Ordinal("e", edges=[0, 10, 25, 100]), (20, 10), "backwards"),
         (Ordinal("g", ["l", "m", "h"]), ("h", "l"), "backwards"),
-        (Ordinal("d", dates=("2024-01-01", "2025-01-01", "1mo")), ("2025-02-10", "2025-03-01"), "no cell"),
+        (Ordinal("d", dates=("2024-01-01", "2025-01-01", "1mo")), ("2025-02-10", "2025-03-01"), "no value"),
         (Ordinal("d", dates=("2024-01-01", "2025-01-01", "1mo")), ("2024-03-01", "2024-02-01"), "backwards"),
         (Nominal("p", PLACES), ("coast", "b"), "backwards"),
     ],
@@ -247,12 +247,12 @@ def test_nonsense_is_refused(make: object) -> None:
     [
         ("range = [100, 0]", "its end must be above its start"),
         ("categories = []", "there are no categories; list at least one"),
-        ('categories = ["a", "other"]\nother = true', "the cell for everything else is called other"),
+        ('categories = ["a", "other"]\nother = true', "what counts everything else is called other"),
         (
             'range = [0, 9]\nworkload = "ranges"',
-            "workload is no key of an attribute; write it before the first",
+            "workload does not belong to an attribute; write it before the first",
         ),
-        ('range = [0, 9]\nunit = "row"', "unit is no key of an attribute; write it before the first"),
+        ('range = [0, 9]\nunit = "row"', "unit does not belong to an attribute; write it before the first"),
     ],
 )
 def test_a_mistake_in_a_schema_says_what_to_do(text: str, told: str) -> None:

@@ -13,8 +13,8 @@ def test_what_is_left_is_foretold_from_what_was_done(monkeypatch: pytest.MonkeyP
         assert list(waiting.steps("fitting", 8, apart=2)) == list(range(8))
     assert said == [
         "fitting: 25 %",
-        "fitting: 50 %, about 4 s left in this step",
-        "fitting: 75 %, about 3 min left in this step",
+        "fitting: 50 %, about 4 s left in this part",
+        "fitting: 75 %, about 3 min left in this part",
     ]
 
 

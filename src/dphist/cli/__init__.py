@@ -134,7 +134,7 @@ def main() -> None:
         # What nobody foresaw may quote a record, so only its kind is told.
         _complain(
             f"internal error ({type(error).__name__}); please report it. DPHIST_TRACEBACK=1 shows where it happened, "
-            "but may quote your records: look before you share it"
+            "but may quote your records: read it before you share it"
         )
         sys.exit(1)
 

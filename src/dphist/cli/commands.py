@@ -71,9 +71,7 @@ def publish(
     person: options.Person = None,
     cells: Annotated[
         int | None,
-        typer.Option(
-            help="In how many cells (combinations of values) a person may have rows; instead of --rows."
-        ),
+        typer.Option(help="In how many combinations of values a person may have rows; instead of --rows."),
     ] = None,
     per_cell: Annotated[
         int | None, typer.Option(help="How many rows a person may have in each of these.")

@@ -37,8 +37,8 @@ AddedUp = Annotated[
     list[str] | None,
     typer.Option(
         "--measure",
-        help="A column to add up beside the counts: cost:0:5000 or cost:0:5000:0.01 (name, bounds, step), or the name "
-        "of one of the schema's; by default all of these.",
+        help="A column to add up beside the counts: cost:0:5000 or cost:0:5000:0.01 (name, bounds, rounded to), or "
+        "the name of one of the schema's; by default all of these.",
     ),
 ]
 Only = Annotated[
@@ -48,8 +48,9 @@ Port = Annotated[int, typer.Option(help="Of the page in the browser; 0 picks a f
 Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")]
 
 WORKLOAD = typer.Option(
-    help="What the release will be asked: cells, prefixes, ranges, marginals, marginals:2 (every table of two "
-    "attributes), marginals:age,sex;sex,region (those tables) or a mixture with weights: 3 cells + marginals:2."
+    help="What the release will be asked: cells (single counts), ranges, prefixes (running totals), marginals (every "
+    "attribute by itself), marginals:2 (every table of two), marginals:age,sex;sex,region (those tables) or a mixture "
+    "with weights: 3 cells + marginals:2."
 )
 WorkloadText = Annotated[str | None, WORKLOAD]
 PayingLedger = Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")]

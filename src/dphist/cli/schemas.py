@@ -63,7 +63,7 @@ def schema_suggest(
 def schema_check(
     schema: Annotated[Path, typer.Argument(help="A schema file.")], as_json: options.Json = False
 ) -> None:
-    """Check a schema and say how large its cube is."""
+    """Check a schema and say how many counts it makes."""
     from dphist.cli.publishing import read_schema
 
     domain = read_schema(schema)

@@ -20,6 +20,8 @@ from dphist.release.cells import DenseCells
 
 _WIDTH = 50
 _MOST_BARS = 40
+# What facts are called on the screen, where people read them; programs know them by the names in JSON.
+_CALLED = {"cells": "counts", "chosen": "replay runs", "polish": "adjusted"}
 
 
 def show_release(release: Path, as_json: bool = False) -> None:
@@ -30,7 +32,9 @@ def show_release(release: Path, as_json: bool = False) -> None:
         screen.data(facts)
         return
     for key, value in facts.items():
-        screen.fact(key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        screen.fact(
+            _CALLED.get(key, key), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        )
     draw(loaded)
 
 
@@ -65,7 +69,7 @@ def describe(release: Release) -> dict[str, Any]:
     if release.polish:
         facts["polish"] = ", ".join(release.polish)
     if release.receipt:
-        facts["receipt"] = f"reservation {release.receipt[1]} of {release.receipt[0]}"
+        facts["receipt"] = f"entry {release.receipt[1]} of the budget {release.receipt[0]}"
     return facts
 
 

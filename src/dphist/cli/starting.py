@@ -103,8 +103,8 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     )
     screen.line(
         "\n3. What will people look up? It decides the error more than anything else.\n"
-        "   cells · prefixes · ranges · marginals (every attribute by itself) · marginals:2 (tables of two) · "
-        "marginals:age,sex;sex,region\n"
+        "   cells (single counts) · ranges · prefixes (running totals) · marginals (every attribute by itself) ·\n"
+        "   marginals:2 (every table of two) · marginals:age,sex;sex,region (those tables)\n"
     )
     workload = ask("what", start.asked, lambda words: (Workload.parse(domain, words), words)[1])
     start = Start(source=source, public=public, folder=folder, unit=unit, workload=workload)

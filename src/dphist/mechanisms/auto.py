@@ -144,10 +144,10 @@ class Auto:
             return replace(found, note=self._said(None, found.note), made_by=named)
         parts = [] if data.workload is None else [part for _, part in data.workload.parts] or [data.workload]
         size, asked = data.domain.size, any(part.kind == "marginals" for part in parts)
-        cells = "more cells than anybody can write out"
+        cells = "more combinations than anybody can write out"
         if size <= _LARGEST_DENSE:
-            cells = f"{size:,} cells, which could all be written out, but tables measured by themselves are as good or "
-            cells += "better"
+            cells = f"{size:,} combinations, which could all be written out, but tables measured by themselves are "
+            cells += "as good or better"
         reason = (
             f"the domain has {len(data.shape)} attributes and {cells}, so "
             f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are published"

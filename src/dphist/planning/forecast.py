@@ -376,7 +376,7 @@ class _Study:
             return Forecast(name, rms, rms, basis, None, rms, intervals=spoken(errors.words, _CONFIDENCE)[0])
         if self.domain.size > _LARGEST_SIMULATION:
             if not isinstance(fixed, Marginals):
-                cells = f"{self.domain.size:,} cells"
+                cells = f"{self.domain.size:,} counts"
                 raise InputError(f"depends on the data, and {cells} are too many to simulate")
             # What least squares leaves of tables that are too large to simulate what is then made of them.
             errors = self._tried(replace(fixed, nonnegative=False), budget)
@@ -394,7 +394,7 @@ class _Study:
     @cached_property
     def _nothing(self) -> NDArray[np.int64]:
         if self.domain.size > _LARGEST_RUN:
-            raise InputError(f"{self.domain.size:,} cells are too many to lay out")
+            raise InputError(f"{self.domain.size:,} counts are too many to lay out")
         return np.zeros(self.domain.shape, dtype=np.int64)
 
     def _open(self, counts: NDArray[np.int64], budget: Budget, noise: Noise) -> PrivateCounts:

@@ -186,7 +186,7 @@ def rehearse(
     unknown = domain.undeclared
     if unknown is not None and workload is not None:
         raise InputError(
-            "workload: nobody can say what will be asked of keys that are not known; leave it out"
+            "workload: nobody can say what will be asked of names that are not known; leave it out"
         )
     asked = None if workload is None else Workload.parse(domain, workload)
     started = time.perf_counter()
@@ -272,7 +272,9 @@ def _lines(facts: Rehearsal) -> list[str]:
     part = facts.dropped / max(facts.rows, 1)
     lines.append(f"rows       {facts.rows:,}, of which {facts.dropped:,} ({part:.1%}) would not be counted")
     if facts.elsewhere:
-        lines.append(f"           {counted(facts.elsewhere, 'row')} in a cell for everything else")
+        lines.append(
+            f"           {counted(facts.elsewhere, 'row')} counted only as everything else (other = true)"
+        )
     if facts.share > ALLOWED:
         share = math.ceil(100 * facts.share) / 100
         lines.append(f"           publish stops before it pays, unless it is told --allow-dropped {share:g}")
@@ -288,13 +290,13 @@ def _lines(facts: Rehearsal) -> list[str]:
             lines.append(f"           {counted(lost, 'line')} {why}")
     for each in facts.attributes:
         one = each.missed == 1
-        fate = f"go{'es' * one} to its cell for everything else"
+        fate = f"{'is' if one else 'are'} counted as everything else (other = true)"
         if not each.other:
-            fate = "has no cell" if one else "have no cell"
+            fate = "fits none of its values" if one else "fit none of its values"
         lines.append(
             f"{each.name}: {counted(each.missed, 'row')} {fate}"
             if each.missed
-            else f"{each.name}: every row has a cell"
+            else f"{each.name}: every row fits"
         )
         lines += [f"    {rows:,}  {why}" for why, rows in each.reasons]
         if each.values:
@@ -312,11 +314,11 @@ def _lines(facts: Rehearsal) -> list[str]:
     if facts.unit.id is not None:
         lines += _people(facts)
     needed, free = facts.memory
-    of_each = " for each key" if facts.keys is not None else ""
+    of_each = " for each name" if facts.keys is not None else ""
     lines.append(
-        f"cells      {facts.cells:,}{of_each}; publishing takes up to {_bytes(needed)}, {_bytes(free)} are free"
+        f"counts     {facts.cells:,}{of_each}; publishing takes up to {_bytes(needed)}, {_bytes(free)} are free"
         if needed < 2**60
-        else f"cells      {facts.cells:.3g}: nobody can write them out; tables of few attributes are published"
+        else f"counts     {facts.cells:.3g}: too many to write out, so tables of few attributes are published"
     )
     for name, forecast in facts.forecasts.items():
         lines.append(
@@ -331,14 +333,14 @@ def _lines(facts: Rehearsal) -> list[str]:
 
 
 def _shown(keys: KeysRehearsal) -> list[str]:
-    found = f"keys       {keys.found:,} of {keys.name} have rows that are counted"
+    found = f"names      {keys.found:,} of {keys.name} have rows that are counted"
     if keys.threshold is None:
         return [found, "           give a delta, such as 1e-9, to be told how many of them would be shown"]
     reach = f"           {keys.above:,} have {keys.threshold:,} rows or more"
     return [
         found,
         f"{reach}, from which on a noisy count is shown; near it chance decides",
-        f"           noise of a key's count has a standard deviation of {keys.deviation:,.3g} rows",
+        f"           the noise of a name's count has a standard deviation of {keys.deviation:,.3g} rows",
     ]
 
 

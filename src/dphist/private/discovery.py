@@ -123,7 +123,7 @@ def discover(
     published rows into the shape of the release's cells. ``pay`` is called before the first draw.
     """
     if not 0 < delta < 1:
-        raise NotPrivate("keys cannot be discovered without a delta above zero and below one")
+        raise NotPrivate("names cannot be discovered without a delta above zero and below one")
     price = price_of(budget, unit)
     price.check()
     level = threshold(price.kind, price.law.size, unit, delta, counts.shape[1])

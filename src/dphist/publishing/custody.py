@@ -78,9 +78,9 @@ def refuse_dropped(
         else ""
     )
     other = domain is not None and any(each.other_cell is not None for each in domain.attributes)
-    elsewhere = ", or lie in a cell for everything else (other = true)" if other else ""
+    elsewhere = ", or count only as everything else (other = true)" if other else ""
     raise DroppedRows(
-        f"more than {allowed:.4g} of the rows have no cell in this domain and would not be counted{people}{elsewhere}; "
+        f"more than {allowed:.4g} of the rows fit no value of the schema and would not be counted{people}{elsewhere}; "
         "nothing was spent. "
         "`dphist rehearse` (dphist.rehearse) shows which and why, to you alone: dates and decimals written another "
         f"way, other spellings, another encoding{numbers}. If they are to be left out, allow a larger share: "

@@ -94,8 +94,8 @@ def publish_discovered(
         if not kept.size:
             # What is said here follows from what the release would have shown: nothing.
             raise MechanismError(
-                f"{unknown.name}: no key reached the threshold of {level:,}, and the budget is spent; publish with a "
-                "larger budget or delta, or fewer rows a person, where many people share keys"
+                f"{unknown.name}: no name reached the threshold of {level:,}, and the budget is spent; publish with a "
+                "larger budget or delta, or fewer rows a person, where many people share names"
             )
         found = Nominal(unknown.name, texts[0].to_pylist())
         values = np.asarray(transcript[0].answer, dtype=np.float64)
@@ -122,8 +122,8 @@ def _price(
     """What the noise costs, and the δ of the threshold."""
     if delta is None:
         raise NotPrivate(
-            "discover: that a key which only one person has is never shown, pure epsilon or rho alone cannot promise "
-            "of keys that nobody declared; give delta too, such as delta='1e-9', or list the categories"
+            "discover: pure epsilon or rho alone cannot promise that a name which only one person has is never shown; "
+            "give delta too, such as delta='1e-9', or list the categories"
         )
     chance = exact(delta, "delta")
     if not 0 < chance < 1:
@@ -137,9 +137,9 @@ def _price(
     }
     named = mechanism if isinstance(mechanism, str) else type(mechanism)
     if named not in kinds:
-        raise MechanismError("discover: keys are found with laplace or gaussian noise; name one, or auto")
+        raise MechanismError("discover: names are found with laplace or gaussian noise; name one, or auto")
     if rho is not None:
         if kinds[named] == "laplace":
-            raise MechanismError("discover: under rho keys are found with gaussian noise")
+            raise MechanismError("discover: under rho names are found with gaussian noise")
         return Budget.of(epsilon, rho=rho), chance
     return terms(epsilon, chance, unit, cells, kinds[named])

@@ -128,7 +128,7 @@ def publish(
     said = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     if domain is not None and unknown is not None:
         if workload is not None or partition_by is not None or measures or shares is not None:
-            raise InputError("discover: no workload, measures or partitions while the keys are not known")
+            raise InputError("discover: no workload, measures or partitions while the names are not known")
         if not unattended:
             remind_of(Budget.of(epsilon, rho=rho), kept=ledger is not None, delta=delta)
         # Loaded here, as tables and parts are below: few releases need it, and all would wait.

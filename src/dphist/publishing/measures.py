@@ -233,7 +233,9 @@ def publish_measured(
 ) -> Release:
     """Publish counts and sums: what can be refused is refused before the first of them is paid for."""
     if domain is None:
-        raise InputError("domain: say what the cells are; taken from the records it would tell about them")
+        raise InputError(
+            "domain: declare the values of each column; taken from the records, they would tell about people"
+        )
     plan = plan_measures(domain, measures, mechanism, workload, shares, budget)
     own = budget.part(plan.share)
     parts = [

@@ -50,7 +50,7 @@ def preflight(budget: Budget | Number, unit: Unit, run: Callable[[Noise], object
         run(Noise(Keystream.for_tests(0)))
     except InputError as error:
         raise EpsilonError(
-            f"{Budget.of(budget).currency}: so little, for this unit, that no release can be made ({error}). "
+            f"{Budget.of(budget).currency}: too small to make a release that protects this unit ({error}). "
             "Nothing was spent; give more, or protect fewer rows"
         ) from None
 
@@ -64,9 +64,9 @@ def check_room(mechanism: Mechanism, domain: Domain, releases: int = 1) -> None:
     if needed > (free := available_memory() - _LOADING):
         axes = " × ".join(f"{a.name} {a.size:,}" for a in domain.attributes)
         raise TooLargeError(
-            f"the domain has {domain.size:,} cells ({axes}); publishing them takes up to {needed:,} bytes, and "
+            f"the domain has {domain.size:,} counts ({axes}); publishing them takes up to {needed:,} bytes, and "
             f"{max(free, 0):,} are free. Nothing was spent: use wider bins, fewer attributes, the mechanism laplace, "
-            "which takes least, or sparselaplace, which never visits an empty cell"
+            "which takes least, or sparselaplace, which skips empty counts"
         )
 
 

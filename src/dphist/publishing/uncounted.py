@@ -79,7 +79,7 @@ def publish_uncounted(
     protected = Unit.parse(unit)
     if protected.id is not None or protected.cells is not None:
         raise InputError(
-            "unit: with an id, or rows bounded by cell, nothing bounds how many of a person's rows have no cell; such "
+            "unit: with an id, or rows bounded by cell, nothing bounds how many of a person's rows fit no value; such "
             "a number is not published"
         )
     if isinstance(source, Histogram):

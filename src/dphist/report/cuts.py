@@ -66,7 +66,7 @@ class Cuts:
         other = self.attribute.other_cell
         last = sizes[-1 if other is None or self.spans[-1][0] != other or len(sizes) == 1 else -2]
         shorter = "" if last == sizes[0] else f", the last of {last:,}"
-        return f"{self.attribute.name} (in steps of {sizes[0]:,} {self.values}s{shorter})"
+        return f"{self.attribute.name} ({sizes[0]:,} {self.values}s to a bar{shorter})"
 
     @property
     def values(self) -> str:

@@ -80,7 +80,9 @@ def coded(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     if isinstance(source, Histogram):
         return HistogramTables(pass_through(source, domain, unit))
     if domain is None:
-        raise SourceError("domain: say what the columns are; taken from the records it would tell about them")
+        raise SourceError(
+            "domain: declare the values of each column; taken from the records, they would tell about people"
+        )
     return _coded(lasting(source), domain, unit)
 
 

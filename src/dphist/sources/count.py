@@ -54,7 +54,9 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     if isinstance(source, Histogram):
         return pass_through(source, domain, unit)
     if domain is None:
-        raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
+        raise SourceError(
+            "domain: declare the values of each column; taken from the records, they would tell about people"
+        )
     check_memory(domain)
     cells, rows, _ = occupied(source, domain, unit)
     return Histogram(domain, _cube(domain, cells, rows))
@@ -68,7 +70,9 @@ def count_and_sum(
     if isinstance(source, Histogram):
         raise SourceError("measures: a histogram holds counts alone; give the records that sums are made of")
     if domain is None:
-        raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
+        raise SourceError(
+            "domain: declare the values of each column; taken from the records, they would tell about people"
+        )
     check_memory(domain)
     cells, rows, sums = occupied(source, domain, unit, quantities)
     return Histogram(domain, _cube(domain, cells, rows)), [_cube(domain, cells, each) for each in sums]
@@ -104,10 +108,13 @@ def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Doma
         cells = np.flatnonzero(flat)
         return histogram.domain, cells, flat[cells]
     if domain is None:
-        raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
+        raise SourceError(
+            "domain: declare the values of each column; taken from the records, they would tell about people"
+        )
     if domain.size >= 2**62:
         raise TooLargeError(
-            f"the domain has {domain.size:,} cells, more than can be numbered: use wider bins or fewer attributes"
+            f"the domain has {domain.size:,} combinations, more than can be numbered: use wider bins or "
+            "fewer attributes"
         )
     cells, rows, _ = occupied(source, domain, unit)
     return domain, cells, rows
@@ -204,5 +211,5 @@ def check_memory(domain: Domain) -> None:
         raise TooLargeError(
             f"the domain has {domain.size:,} cells ({axes}); its counts take {needed:,} bytes, "
             f"a release three times that, and {free:,} bytes are available: use the mechanism sparselaplace, "
-            "which never visits an empty cell, or wider bins or fewer attributes"
+            "which skips empty combinations, or wider bins or fewer attributes"
         )

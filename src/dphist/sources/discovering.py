@@ -41,13 +41,13 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     """
     unknown = domain.undeclared
     if unknown is None:
-        raise SourceError("keys are discovered of an attribute that says so: Nominal(…, discover=True)")
+        raise SourceError("names are discovered of an attribute that says so: Nominal(…, discover=True)")
     known = [each for each in domain.attributes if each is not unknown]
     engine = open_source(source, needed_columns(domain, unit), unit)
     column = column_of(engine, unknown.name)
     if column.family not in ("text", "undeclared", "integer"):
         raise SourceError(
-            f"{unknown.name}: keys that are discovered must be text or whole numbers; make it text"
+            f"{unknown.name}: names that are discovered must be text or whole numbers; make it text"
         )
     sizes = [each.size for each in known]
     cells = [place(each, column_of(engine, each.name), engine) for each in known]
@@ -67,7 +67,9 @@ def _matrix(found: Any, cells: int) -> tuple[Any, IntArray]:
     cell, rows = (found.column(name).to_numpy().astype(np.int64) for name in ("cell", "n"))
     names = encoded.dictionary
     if len(names) * cells > _MOST_CELLS:
-        raise SourceError("the known attributes have too many cells to be held for every key; leave some out")
+        raise SourceError(
+            "the known attributes have too many combinations to be held for every name; leave some out"
+        )
     counts = np.zeros((len(names), cells), dtype=np.int64)
     np.add.at(counts, (encoded.indices.to_numpy(), cell), rows)
     return names, counts

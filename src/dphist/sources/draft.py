@@ -20,13 +20,13 @@ _HEAD = """\
 # law, common sense), never from the records: the oldest age or the rarest category would tell about somebody
 # before any noise is added.
 #
-# Rows outside are dropped; add "other = true" to count them in a cell of their own. Delete the attributes you do
-# not need.
+# Rows outside are dropped; add "other = true" to count them together, as "other". Delete the attributes you
+# do not need.
 """
 
 _CHOICES = {
     "integer": [
-        ("ordinal", "# range = [0, 100]            # the integers 0..99, a cell each"),
+        ("ordinal", "# range = [0, 100]            # the integers 0..99, each counted by itself"),
         ("ordinal", "# edges = [0, 18, 65, 120]    # or bins [0, 18), [18, 65), [65, 120]"),
     ],
     "real": [("ordinal", "# edges = [0, 10, 20, 50]     # bins [0, 10), [10, 20), [20, 50]")],
@@ -37,7 +37,12 @@ _CHOICES = {
         )
     ],
     "truth": [("nominal", "categories = [false, true]")],
-    "date": [("ordinal", '# dates = [2024-01-01, 2025-01-01, "1mo"]   # stop excluded; steps d, w, mo, y')],
+    "date": [
+        (
+            "ordinal",
+            '# dates = [2024-01-01, 2025-01-01, "1mo"]   # stop excluded; days d, weeks w, months mo, years y',
+        )
+    ],
 }
 
 

@@ -97,7 +97,7 @@ def _forecast(
     declared = Schema.read(f"{schema}\n")
     domain = declared.domain
     if domain.size > _LARGEST:
-        raise InputError(f"{domain.size:,} cells are too many for this page; use `dphist plan`")
+        raise InputError(f"{domain.size:,} counts are too many for this page; use `dphist plan`")
     said: dict[str, Any] = {"rows": rows, "replace": replace or None}
     unit = change(
         declared.unit or Unit(), **{name: value for name, value in said.items() if value is not None}

@@ -78,7 +78,7 @@ class View:
         for name, spans in chosen.items():
             if not any(start < stop for start, stop in spans):
                 raise QueryError(
-                    f"{name}: no cell lies in this range; is it reversed, or outside the domain?"
+                    f"{name}: no value lies in this range; is it reversed, or outside the schema?"
                 )
         show = _attribute(release, asked.get("show") or domain.names[0])
         by = _attribute(release, asked["by"]) if asked.get("by") else None

@@ -143,15 +143,15 @@ class Request:
         """Why single cells serve best whatever they hold, if they do."""
         data, several = self.data, len(self.data.shape) > 1
         if self.kind == "cells" or (self.kind == "marginals" and not several):
-            return "single cells will be asked for"
+            return "single counts will be asked for"
         nominal, told = self._nominal, self.kind is not None or self.parts
         if nominal is not None and nominal.hierarchy.levels <= 2 and data.parts == 1 and not told:
             return f"{UNTOLD}, and categories have no order that sums would follow"
         if self.typical is not None and self.typical <= _SMALL_RANGE:
-            return f"the ranges that will be asked for typically hold {counted(self.typical, 'cell')}"
+            return f"the ranges that will be asked for typically hold {counted(self.typical, 'count')}"
         balance = sum(w if part.kind == "cells" else -w for w, part in self.parts)
         if not several and balance > 0.0:
-            return "single cells count most"
+            return "single counts matter most"
         whole = tuple(range(len(data.shape)))
         return "a table of all attributes will be asked for" if whole in self.tables else None
 
@@ -218,7 +218,7 @@ class Request:
             return None
         mechanism, name = as_noised(self.data) if self.tabular and part < _AS_THEY_ARE else by_neighbours()
         return mechanism, (
-            "noise is drawn as whole numbers and so large a budget makes nearly all of them 0, so every cell is "
+            "noise is drawn as whole numbers and so large a budget makes nearly all of them 0, so every count is "
             f"measured by itself ({name}): {beside(cells, *others)}"
         )
 

@@ -176,7 +176,8 @@ def _full_line(request: Request, seen: PilotAnswer) -> Choice | None:
         return None
     return (
         by_neighbours()[0],
-        f"{UNTOLD}, and {request.data.size:,} cells are few for about {two_digits(seen.records):,} records, so {ALONE}",
+        f"{UNTOLD}, and {request.data.size:,} counts are few for about {two_digits(seen.records):,} records, "
+        f"so {ALONE}",
     )
 
 
@@ -187,16 +188,16 @@ def _tree(request: Request, seen: PilotAnswer) -> Choice:
 def _said(request: Request) -> str:
     """What will be asked, in words."""
     if request.parts:
-        mixed = " + ".join(f"{weight:g} {in_words(part)}" for weight, part in request.parts)
-        return f"several kinds of questions will be asked, which count as {mixed}"
+        mixed = " + ".join(f"{weight:g} × {in_words(part)}" for weight, part in request.parts)
+        return f"several kinds of questions will be asked, with the weights {mixed}"
     if request.kind is None:
         several = len(request.data.shape) > 1
-        return f"{UNTOLD}, and {'cells, tables and ranges all' if several else 'ranges of all sizes'} count"
+        return f"{UNTOLD}, and {'single counts, tables and ranges all' if several else 'ranges of all sizes'} matter"
     return {
-        "cells": "single cells will be asked for",
+        "cells": "single counts will be asked for",
         "marginals": "tables of few attributes will be asked for",
         "prefixes": "running totals (prefixes) will be asked for",
-    }.get(request.kind, "ranges of many cells will be asked for")
+    }.get(request.kind, "ranges over many counts will be asked for")
 
 
 def _by_forecast(request: Request, seen: PilotAnswer) -> Choice | None:
@@ -216,7 +217,7 @@ def _by_forecast(request: Request, seen: PilotAnswer) -> Choice | None:
     others: tuple[tuple[str, float], ...] = ()
     way: Choice | None = None
     if request.kind == "cells":
-        others = (("cells by themselves", forecaster.cells()),)
+        others = (("counts by themselves", forecaster.cells()),)
     elif request.kind == "marginals":
         from dphist.mechanisms.residuals import Residuals
         from dphist.mechanisms.wide.choice import residual_error
@@ -267,8 +268,8 @@ def _measured(tables: tuple[Axes, ...], attributes: int) -> str:
     smaller = any(len(axes) < attributes for axes in tables)
     whole = any(len(axes) == attributes for axes in tables)
     if not smaller:
-        return "every cell is measured by itself"
-    return f"tables of few attributes {'and every cell ' * whole}are measured"
+        return "every count is measured by itself"
+    return f"tables of few attributes {'and every single count ' * whole}are measured"
 
 
 STEPS = (
@@ -308,7 +309,7 @@ def _fixed(request: Request, mechanism: Mechanism, reason: str) -> Choice:
     law = request.data.law()
     if isinstance(mechanism, Posterior):
         fixed, name = as_noised(request.data)
-        reason = reason.replace(ALONE, f"every cell is measured by itself and published as it is ({name})")
+        reason = reason.replace(ALONE, f"every count is measured by itself and published as it is ({name})")
     elif isinstance(mechanism, Marginals | Residuals) or mechanism == as_noised(request.data)[0]:
         return mechanism, reason
     elif law.gaussian and request.space and request.kind is not None:

@@ -15,7 +15,7 @@ FIXED_TREE = "blocks of all sizes are measured, the same whatever the data (tree
 # What a tree is called beside others.
 BLOCKS = "blocks of all sizes"
 TABLES = "tables of few attributes"
-ALONE = "every cell is measured by itself (posterior)"
+ALONE = "every count is measured by itself (posterior)"
 UNTOLD = "nobody said what will be asked"
 # Why the first of two may be chosen though the other has the better forecast.
 TOO_HOPEFUL = "this forecast is known to be too hopeful"
@@ -53,13 +53,17 @@ def beside(
     Scores compare ways of measuring on all kinds of questions; how far off an answer will be `dphist.planning` says.
 
     Example:
-        >>> beside(6.8, ("single tables", 6.9), ("waves", 12.1), records=5e3)
-        'single tables would be about as good; waves would be 1.8 times as far off, of about 5,000 records in all'
+        >>> beside(6.8, ("waves", 12.1), records=5e3)
+        'waves would be 1.8 times as far off (about 5,000 records in all, by a noisy count)'
     """
     alike = [name for name, other in others if max(off, other) <= ALIKE * min(off, other)]
     said = [f"{' and '.join(alike)} would be about as good"] if alike else []
     said += [f"{name} {_than(off, other, though)}" for name, other in others if name not in alike]
-    counted = "" if records is None else f", of about {max(two_digits(records), 0):,} records in all"
+    counted = (
+        ""
+        if records is None
+        else f" (about {max(two_digits(records), 0):,} records in all, by a noisy count)"
+    )
     return "; ".join(said) + counted
 
 

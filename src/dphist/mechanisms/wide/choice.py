@@ -46,7 +46,7 @@ def publish_tables(
         ]
         names = ", ".join(data.domain.names[axis] for axis in trees)
         said = f"and blocks of all sizes along {names} with them (residuals), whose ranges will typically be off by"
-        said = f"{said} {float(np.mean(parts)):.0%} of what sums of single cells would be"
+        said = f"{said} {float(np.mean(parts)):.0%} of what sums of single counts would be"
         return said, None, plain_tables, plain_tables.estimate_tables(data)
     mixture = Mixture()
     shape = data.shape
@@ -69,7 +69,9 @@ def publish_tables(
 def _misplaced(off: float, other: float, otherwise: str) -> str:
     """Which part of the records a table of two attributes has in a wrong cell, and would have otherwise."""
     than = "about as many" if other <= ALIKE * off else f"{rough(100.0 * other)}%"
-    said = f"in tables of two attributes about {rough(100.0 * off)}% of the records will typically lie in a wrong cell"
+    said = (
+        f"in tables of two attributes about {rough(100.0 * off)}% of the records will typically be misplaced"
+    )
     return f"{said}, {otherwise} {than}"
 
 

@@ -218,7 +218,7 @@ def _spans(hierarchy: Hierarchy) -> dict[str, tuple[int, int]]:
         name = hierarchy.names[place]
         cells = int(hierarchy.start[place]), int(hierarchy.stop[place])
         if spans.setdefault(name, cells) != cells:
-            hint = "; the cell for everything else is called other, so call yours differently"
+            hint = "; what counts everything else is called other, so call yours differently"
             said = "a name is used twice in the hierarchy, for different categories"
             raise DomainError(said + hint * (name == OTHER))
     return spans

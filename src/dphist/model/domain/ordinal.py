@@ -126,7 +126,7 @@ class Ordinal:
         except QueryError as error:
             raise QueryError(f"{self.name}: {error}") from None
         if cell < 0:
-            raise QueryError(f"{self.name}: no cell holds this value; the cells are {_some(self.labels)}")
+            raise QueryError(f"{self.name}: the release has no such value; it has {_some(self.labels)}")
         return cell
 
     def span(self, low: Any = None, high: Any = None) -> tuple[int, int]:
@@ -230,7 +230,7 @@ def _nowhere(attribute: Ordinal, low: Any, high: Any) -> str:
     if backwards or isinstance(attribute.scale, Steps):
         return "the range runs backwards: give the lower bound first"
     first, last = attribute.labels[0], attribute.labels[attribute.scale.size - 1]
-    return f"the range holds no cell: they go from {first} to {last}, and what lies outside was not counted"
+    return f"no value lies in this range: they go from {first} to {last}, and nothing outside was counted"
 
 
 def check_name(name: object) -> None:
@@ -250,7 +250,7 @@ def _scale(values: object, edges: Iterable[Any] | None, dates: object, zone: str
         return Bins.of(edges)
     if dates is not None:
         if not isinstance(dates, tuple | list) or not 2 <= len(dates) <= 3:
-            raise DomainError("dates must be (start, stop, step)")
+            raise DomainError("dates must be (start, stop, length), such as 2024-01-01, 2025-01-01, 1mo")
         step = dates[2] if len(dates) == 3 else "1d"
         return Dates.of(dates[0], dates[1], step, UTC if zone is None else zone)
     if isinstance(values, range):

@@ -11,9 +11,9 @@ from dphist.model.domain.ordinal import Ordinal
 from dphist.model.domain.written import Attribute
 
 FORMS = (
-    "0 to 99 (whole numbers, a cell each) · bins 0, 18, 65, 120 · bins 0 to 200 by 5 · "
+    "0 to 99 (whole numbers, each counted by itself) · bins 0, 18, 65, 120 · bins 0 to 200 by 5 · "
     "dates 2024-01-01 to 2024-12-31 by 1mo · F, M (a list) · low < middle < high (a list in order) · "
-    "add “or other” for a cell of everything else · leave empty to leave the column out"
+    "add “or other” to count everything else, too · leave empty to leave the column out"
 )
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\s*(?:to|\.\.|–)\s*({_NUMBER})(?:\s+by\s+(\d+))?")
@@ -50,7 +50,7 @@ def attribute_from_words(name: str, words: str) -> Attribute | None:
         if last < first:
             raise DomainError(f"{name}: {text} runs backwards; write the lower bound first")
         if found[3] and not int(found[3]):
-            raise DomainError(f"{name}: {text} never arrives; write a step of at least 1")
+            raise DomainError(f"{name}: {text} never reaches its end; write 1 or more after by")
         return Ordinal(name, range(first, last + 1, int(found[3] or 1)), other=other)
     if "<" in text:
         return Ordinal(name, _listed(name, text.split("<")), other=other)

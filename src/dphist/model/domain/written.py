@@ -63,9 +63,9 @@ def attribute_from_json(value: Any) -> Attribute:
         key = sorted(map(str, unknown))[0]
         if key in ("workload", "unit"):
             raise DomainError(
-                f"{name}: {key} is no key of an attribute; write it before the first [[attribute]]"
+                f"{name}: {key} does not belong to an attribute; write it before the first [[attribute]]"
             )
-        raise DomainError(f"{name}: unknown key {key}; the keys are {known}")
+        raise DomainError(f"{name}: unknown setting {key}; an attribute has {known}")
     kind, other = value.get("kind"), value.get("other", False)
     if not isinstance(other, bool):
         raise DomainError(f"{name}: other must be true or false")

@@ -170,7 +170,7 @@ class Total:
         if rho is not None:
             if discover is not None:
                 raise EpsilonError(
-                    "discover: under a rho total, delta itself is what discovered keys may take"
+                    "discover: under a rho total, delta itself is what discovered names may take"
                 )
             return Total(rho=rho, delta=delta or ZERO, discover=delta or ZERO)
         if delta is None:
@@ -255,10 +255,10 @@ class Total:
 
     def describe(self) -> str:
         """Say it in words; a quoted (ε, δ) never stands without its ρ."""
-        kept = f", of which delta {shown(self.discover)} is for discovered keys" if self.discover else ""
+        kept = f", of which delta {shown(self.discover)} is for discovered names" if self.discover else ""
         if self.rho is not None:
             return f"rho {shown(self.rho)}" + (
-                f", and delta {shown(self.delta)} for discovered keys" if kept else ""
+                f", and delta {shown(self.delta)} for discovered names" if kept else ""
             )
         assert self.epsilon is not None  # noqa: S101
         if self.order is None:

@@ -105,7 +105,7 @@ def exhausted(dataset: str, asked: Spend, spend: Spend, fund: Fund, place: str) 
     if spend.delta > total.discover - sums.delta:
         kept, option = total.discover - sums.delta, "discover" if total.rho is None else "delta"
         return errors.BudgetExhausted(
-            f"{start}{price} and delta {shown(kept)} remains for discovered keys. Nothing was spent; ask for a "
+            f"{start}{price} and delta {shown(kept)} remains for discovered names. Nothing was spent; ask for a "
             f"smaller delta, {more.replace('…`', f'--{option} … --purpose …`')}"
         )
     if total.pure:

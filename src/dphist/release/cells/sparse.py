@@ -243,7 +243,7 @@ class SparseCells:
 
     def describe(self) -> str:
         """Say how many cells are published."""
-        return f"{counted(len(self), 'cell')} of {self.threshold} or more"
+        return f"{counted(len(self), 'count')} of {self.threshold} or more"
 
 
 def _largest_draws(sizes: FloatArray, published: IntArray, scale: float, beta: float) -> FloatArray:

@@ -121,7 +121,7 @@ class Line(NoisyLine):
         """The middle of every cell, and between which numbers its records lie."""
         if self.edges is None or self.values is None:
             raise QueryError(
-                f"{self._attribute.name}: its cells are not numbers; ask for counts or quantiles instead"
+                f"{self._attribute.name}: its values are not numbers; ask for counts or quantiles instead"
             )
         return self.values, *self.edges
 
@@ -280,7 +280,7 @@ def read_line(
     start, stop = (0, attribute.size) if span is None else span
     stop = min(stop, attribute.scale.size)  # the cell of everything else has no place in the order
     if start >= stop:
-        raise QueryError(f"{name}: no cell is left to ask about")
+        raise QueryError(f"{name}: no value is left to ask about")
     return Line(release, axis, start, stop, low, high)
 
 
