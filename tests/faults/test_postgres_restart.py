@@ -131,8 +131,8 @@ def test_a_commit_whose_answer_is_lost_counts_as_spent_and_publishes_nothing(url
 
     real = PostgresStore._run
 
-    def lost(self, sql, values=()):
-        answer = real(self, sql, values)
+    def lost(self, sql, *values):
+        answer = real(self, sql, *values)
         if sql == "COMMIT":
             raise psycopg.OperationalError("server closed the connection unexpectedly")
         return answer
