@@ -110,7 +110,9 @@ def ledger_verify(
         if as_json:
             screen.data({"number": now.number, "hash": now.hash, "datasets": book.datasets()})
         else:
-            screen.line(f"{ledger}: every line holds, and every sum; the last is {now.number}:{now.hash}")
+            screen.line(
+                f"{ledger}: every line and every sum is as it was written; note the last line, {now.number}:{now.hash}"
+            )
 
 
 @ledger_app.command("backup")

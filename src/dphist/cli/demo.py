@@ -105,7 +105,7 @@ def run_demo(folder: Path, rows: int) -> None:
     answer = read.answer(read_question(question, read.domain))[0]
     screen.line(f"query     {question}: {answer}")
     read.verify()
-    screen.line("verify    replayed without data: the same release, paid for to the last answer")
+    screen.line("verify    run again on the published noisy answers, without the data: the same release")
     draw(read)
     screen.line(f'\nnext      dphist query {out} "hour between 8 and 10"')
 

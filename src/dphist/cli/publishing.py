@@ -60,7 +60,9 @@ def unit_of(
 ) -> Unit:
     """Who is protected: as the schema says, and what the command says instead."""
     if rows is not None and cells is not None:
-        raise InputError("--rows and --cells both say how many rows count; with --cells give --per-cell")
+        raise InputError(
+            "--rows and --cells both say how many rows count: give --rows alone, or --cells with --per-cell"
+        )
     said = {"rows": rows, "replace": replace or None, "id": person, "cells": cells, "per_cell": per_cell}
     given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
     if rows is not None:
@@ -87,7 +89,7 @@ def added_up(declared: Schema, measures: list[str] | None) -> tuple[Measure, ...
     found = []
     for text in measures:
         if ":" not in text and text not in known:
-            raise InputError(f"--measure {text}: the schema has no such measure; write {text}:LOW:HIGH:STEP")
+            raise InputError(f"--measure {text}: the schema has no such measure; write {text}:LOW:HIGH")
         found.append(Measure.parse(text) if ":" in text else known[text])
     return tuple(found)
 

@@ -97,8 +97,9 @@ def verify_release(
     if as_json:
         screen.data(facts)
     else:
-        paid = f"{counted(loaded.questions, 'paid answer')}, spent {shown(spent)} of {shown(budget.amount)}"
-        screen.line(f"verified: {paid}, and nothing else")
+        paid = f"{counted(loaded.questions, 'paid answer')}, spent {shown(spent)} of {shown(budget.amount)} "
+        paid += budget.symbol
+        screen.line(f"verified: {paid}; run again without the data, they give the same release")
 
 
 def write_report(release: Path, output: Path = Path("report.html"), title: str | None = None) -> None:

@@ -112,7 +112,7 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
         "\n4. How much privacy loss (ε)? Smaller is more private, larger more accurate. Up to 1 is comfortable."
     )
     screen.line(
-        "   What an answer would typically be off by (forecast from the schema; no record is read):\n"
+        "   What an answer would typically be off by, in records (forecast from the schema; no record is read):\n"
     )
     with screen.progress("running the mechanism on made-up records"):
         curve = start.curve()
@@ -122,7 +122,9 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
         screen.line(f"   ε = {epsilon:>4}  {each.said:>22}  {bar}")
     screen.line("")
     epsilon = ask("epsilon", "1", lambda words: (positive(words, "epsilon"), words)[1])
-    screen.line("\n5. A ledger keeps what may ever be spent on these people, over all releases.\n")
+    screen.line(
+        "\n5. A ledger keeps account of the ε that may ever be spent on these people, over all releases.\n"
+    )
     dataset = ask("name of these people in the ledger", start.population, str)
     total = ask("total", epsilon, lambda words: (positive(words, "total"), words)[1])
     made = Start(

@@ -105,8 +105,8 @@ class Bounds:
         filled = np.flatnonzero(first.counts > first.threshold(_FAR))
         if not filled.size:
             raise Unseen(
-                "no range of values holds more records than the noise would give: too few for this epsilon, which is "
-                "spent, or values spread over too many orders of magnitude; give more, or state bounds yourself"
+                "no range of values stands out of the noise, and the epsilon is spent: there are too few records for "
+                "it, or values are spread too widely; give a larger epsilon, or state bounds yourself"
             )
         low, high = edges[filled[0]], edges[filled[-1] + 1]
         centre, unit = 0.0, 2.0 ** _EXPONENTS[0]

@@ -49,8 +49,8 @@ def save_noted(release: Release, path: str | PathLike[str], ledger: Ledger | Non
         except LedgerError as error:
             # Its own words are about spending, and whoever goes by them would pay again.
             raise LedgerError(
-                f"{path} is saved and paid for; only which file it is could not be written down, and docs/ledger.md "
-                f"says how that is made up for: {error}"
+                f"{path} is saved and paid for, but the ledger could not note which file it is; docs/ledger.md "
+                f"says how to add that note: {error}"
             ) from None
     if failed is not None:
         raise OutputError(

@@ -64,8 +64,8 @@ def refuse_dropped(
         return
     if not tally.rows and allowed < 1:
         raise DroppedRows(
-            "source: there are no rows in it; nothing was spent. Is it the right one, and whole? If nobody may be the "
-            "answer, and where others see whether this succeeds: allow_dropped=1, --allow-dropped 1"
+            "source: there are no rows in it; nothing was spent. Is it the right file, and complete? If there "
+            "may truly be nobody, or others see whether this succeeds: allow_dropped=1, --allow-dropped 1"
         )
     if tally.dropped + tally.elsewhere <= allowed * tally.rows:
         return

@@ -164,9 +164,7 @@ def publish(
         by = ()
     if by:
         if isinstance(recipe, SparseLaplace):
-            raise MechanismError(
-                "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
-            )
+            raise MechanismError("partition_by: sparselaplace needs no partitions; leave partition_by out")
         recipe = ByPart(by=by, inner=recipe)
     added = check_measures(measures, protected, domain)
     if shares is not None and not added:

@@ -103,11 +103,13 @@ def plan_measures(
         (Fraction(2, 5), 50, 'laplace')
     """
     if isinstance(mechanism, SparseLaplace):
-        raise MechanismError("measures: sparselaplace publishes cells above a threshold, and sums have none")
+        raise MechanismError(
+            "measures: sparselaplace publishes counts above a threshold, and no sums; name another mechanism"
+        )
     if goes_wide(mechanism, domain, workload):
         raise InputError(
-            "measures: sums are published over every cell, and this domain is published as tables of few attributes; "
-            "declare fewer columns for the sums"
+            "measures: sums need every combination of values, and this domain is published as tables of few "
+            "attributes; declare fewer columns for the sums"
         )
     listed = [Quantity(measure) for measure in measures]
     listed += [Quantity(measure, squared=True) for measure in measures if measure.squares]

@@ -202,7 +202,7 @@ def _on_spark(session: Any) -> Run:
         except Exception:
             # The engine's own words may quote what it was working on.
             raise EngineError(
-                "Spark's executors failed after the gate was opened: there is no release, and the budget stays spent"
+                "Spark's executors failed after the budget was paid: there is no release, and the budget stays spent"
             ) from None
 
     return run

@@ -214,7 +214,8 @@ def _rows(
     seen = np.flatnonzero(noisy.values.reshape(-1) > bar)
     if not seen.size:
         raise Unseen(
-            "no number of rows is had by more people than noise would give: too few for this epsilon, which is spent"
+            "no number of rows a person stands out of the noise, and the epsilon is spent: there are too few people "
+            "for it; give a larger epsilon, or state rows yourself"
         )
     most = int(edges[seen[-1]])
     reason = (

@@ -79,8 +79,8 @@ def publish_uncounted(
     protected = Unit.parse(unit)
     if protected.id is not None or protected.cells is not None:
         raise InputError(
-            "unit: with an id, or rows bounded by cell, nothing bounds how many of a person's rows fit no value; such "
-            "a number is not published"
+            "unit: with an id, or with cells and per_cell, a person may have any number of rows that are not counted, "
+            "so that number cannot be published; give rows alone"
         )
     if isinstance(source, Histogram):
         raise InputError("source: a histogram does not say what was not counted in it; give the records")

@@ -109,13 +109,15 @@ class Asking(Contents):
             raise QueryError("where must map attributes to what is asked of them")
         if bins == "spread":
             if isinstance(workload, Workload):
-                raise QueryError("bins: a workload names cells, and cuts none; bins= is for one question")
+                raise QueryError("bins: a workload asks for whole bins only; bins= is for one question")
             return self._spread(workload if workload is not None else where or {}, confidence, **kind)
         if isinstance(workload, str):
             return self._answers(read_question(workload, self.domain), confidence, **kind)[0]
         asked = workload if workload is not None else Workload.where(self.domain, where or {})
         if asked.domain != self.domain:
-            raise QueryError("workload is over another domain than the release; build it from release.domain")
+            raise QueryError(
+                "workload is about another domain than the release; build it from release.domain"
+            )
         if asked.query is not None and overlapping(asked.low, asked.high, asked.query):
             # A cell that counts twice has its noise twice: no interval here knows of that.
             raise QueryError("workload: boxes of one question must not overlap; ask about each by itself")

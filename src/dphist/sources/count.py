@@ -209,7 +209,7 @@ def check_memory(domain: Domain) -> None:
     if 3 * needed > free:
         axes = " × ".join(f"{a.name} {a.size:,}" for a in domain.attributes)
         raise TooLargeError(
-            f"the domain has {domain.size:,} cells ({axes}); its counts take {needed:,} bytes, "
+            f"the domain has {domain.size:,} combinations ({axes}); its counts take {needed:,} bytes, "
             f"a release three times that, and {free:,} bytes are available: use the mechanism sparselaplace, "
             "which skips empty combinations, or wider bins or fewer attributes"
         )

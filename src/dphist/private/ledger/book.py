@@ -304,7 +304,7 @@ class Ledger(Readings):
             entry = self._journal.entry(reservation.id, reservation.hash)
             if entry.status != "reserved":
                 raise errors.RightUsed(
-                    f"reservation {entry.id} of {entry.dataset!r} has already opened the gate; reserve again"
+                    f"reservation {entry.id} of {entry.dataset!r} was used already; reserve again"
                 )
             self._journal.append(run, "opened", entry.dataset, subject=entry.id)
 
