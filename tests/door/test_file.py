@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
-from dphist.errors import InputError, MechanismError, QueryError
+from dphist.errors import InputError, MechanismError, QueryError, VerificationError
 from dphist.release.file.description import stamped
 
 DOMAIN = dphist.Domain(
@@ -276,3 +276,15 @@ def test_a_large_file_is_written_in_blocks_that_fit_together(tmp_path, monkeypat
     assert isinstance(whole, pa.Table)
     for name in ("x", "y", "estimate", "low", "high"):
         assert whole[name].to_pylist() == parts[name].to_pylist()
+
+
+def test_who_wrote_a_file_that_does_not_verify_is_named(release, tmp_path, monkeypatch):
+    release.save(tmp_path / "out.parquet")
+    again = dphist.load(tmp_path / "out.parquet")
+    monkeypatch.setattr("dphist.release.verifying.__version__", "9.0.0")
+    again.verify()
+    monkeypatch.setattr(type(again.cells), "same", lambda *_, **__: False)
+    with pytest.raises(
+        VerificationError, match=r"other counts .* dphist 0\.1\.0: verify it with that version"
+    ):
+        again.verify()

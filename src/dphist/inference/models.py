@@ -93,7 +93,7 @@ def write(model: Any, store: Sink, place: Place) -> dict[str, Any]:
     name = _NAMES.get(type(model))
     if name is None:
         raise MechanismError(
-            f"{type(model).__name__} is no model that a release can hold; end in one of those that dphist.mechanisms "
+            f"{type(model).__name__} is no model that a release can hold; end in one of those that dphist.inference "
             "offers, such as IndependentNoise or TreeNoise"
         )
     written = {
