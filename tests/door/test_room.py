@@ -70,7 +70,7 @@ def told(script, *words):
 @PROC
 def test_a_limit_of_the_process_is_known_before_anything_is_paid(tmp_path):
     refusal, spent = told(LIMITED, tmp_path / "budget.db")
-    assert "1,048,576 cells (x 1,024 × y 1,024)" in refusal
+    assert "1,048,576 counts (x 1,024 × y 1,024)" in refusal
     assert "Nothing was spent" in refusal
     assert spent == "0"
 

@@ -272,7 +272,7 @@ def test_too_large_a_domain_is_told_of_it_and_other_mechanisms_are_stopped() -> 
     with pytest.raises(TooLargeError, match="sparse"):
         _ = release.counts
     right, _ = open_sparse_gate(Occupied.of(np.array([5]), np.array([1])), HUGE, 1, Unit())
-    with pytest.raises(MechanismError, match="visits every cell"):
+    with pytest.raises(MechanismError, match="counts every combination"):
         right.measure(Identity())
     wide = Domain([Ordinal(f"x{i}", range(2**31)) for i in range(2)])
     with pytest.raises(TooLargeError, match="more than can be numbered"):

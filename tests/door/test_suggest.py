@@ -219,6 +219,6 @@ def test_what_was_learned_is_kept_where_another_column_shows_nothing(tmp_path: P
         text = found.to_toml()
         assert "empty: ε = 1/2. Not learned: no range of values" in text
         assert [measure.name for measure in Schema.read(text).measures] == ["cost"]
-        with pytest.raises(SourceError, match="which is spent"):
+        with pytest.raises(SourceError, match="the epsilon is spent"):
             suggest(rows, ["empty"], 1, ledger=ledger, dataset="people")
         assert ledger.spent("people") == 2

@@ -277,7 +277,7 @@ def test_what_wide_tables_do_not_hold_is_refused_before_it_is_counted() -> None:
     with pytest.raises(TooLargeError):
         dphist.publish(table, huge, 1, "laplace")
     told = str(dphist.rehearse(table, huge))
-    assert "nobody can write them out" in told
+    assert "too many to write out" in told
     assert re.search(r"tables of two attributes: (at most )?[\d,.]+", told)
 
 

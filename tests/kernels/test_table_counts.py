@@ -57,5 +57,5 @@ def test_a_domain_larger_than_any_integer_is_never_multiplied_out() -> None:
     (pair,) = held.tables([(7, 99)])
     assert pair[7, 99] == 3
     assert pair.sum() == 3
-    with pytest.raises(TooLargeError, match="1,000,000,000 cells together"):
+    with pytest.raises(TooLargeError, match="1,000,000,000 counts together"):
         held.tables([(1, 2, 3)])

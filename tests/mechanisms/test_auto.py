@@ -83,7 +83,7 @@ def test_an_announced_mixture_moves_the_budget_to_what_counts():
         assert isinstance(mechanism, Marginals)
         assert mechanism.shares is not None
         cube[text] = dict(zip(mechanism.tables or (), mechanism.shares, strict=True)).get((0, 1, 2), 0)
-    assert "count as 1 one-way tables + 1 two-way tables" in reason
+    assert "with the weights 1 × tables of one attribute + 1 × tables of two attributes" in reason
     assert cube["9 cells + marginals:1"] > 1.5 * cube["cells + 9 marginals:1"] > 0
     assert cube["marginals:1 + marginals:2"] == 0
     for text, chosen in (("3 cells + ranges", Posterior), ("cells + 3 ranges", AdaptiveTree)):
@@ -96,7 +96,7 @@ def test_an_announced_mixture_moves_the_budget_to_what_counts():
 def test_a_release_for_a_mixture_can_be_checked(tmp_path):
     counts = Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64))
     release = publish(counts, epsilon=1, workload="9 cells + marginals:2")
-    assert "count as 9 cells + 1 two-way tables" in release.note
+    assert "with the weights 9 × single counts + 1 × tables of two attributes" in release.note
     release.save(tmp_path / "mixed.parquet")
     again = verify_file(tmp_path / "mixed.parquet")
     assert again.workload == Workload.parse(CUBE, "9 cells + marginals:2")

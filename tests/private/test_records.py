@@ -185,7 +185,7 @@ def test_only_questions_about_tables_are_asked() -> None:
     with pytest.raises(MechanismError, match="carries no proof"):
         right.measure(Cheaper(TABLES, SHARES))
     # Around the wrapper there is still nothing to read.
-    with pytest.raises(MechanismError, match="visits every cell"):
+    with pytest.raises(MechanismError, match="counts every combination"):
         opened()[0]._right.measure(Identity())
     held = Held(records())
     for touch in (np.asarray, len, iter, lambda h: h[0], lambda h: h.sum()):

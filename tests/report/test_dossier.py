@@ -162,7 +162,7 @@ def test_cells_whose_noise_exceeds_their_count_are_flagged_and_published(folder)
     assert 0 < len(rows) == wanted < DOMAIN.size
     for row in rows:
         assert (float(row["high"]) - float(row["low"])) / 2 > float(row["estimate"])
-    assert f"{wanted:,} of {DOMAIN.size:,} published cells are flagged" in read(folder, "self-assessment.md")
+    assert f"{wanted:,} of {DOMAIN.size:,} published counts are flagged" in read(folder, "self-assessment.md")
 
 
 def test_of_measured_tables_their_cells_are_flagged_and_no_guess(tmp_path):
@@ -175,7 +175,7 @@ def test_of_measured_tables_their_cells_are_flagged_and_no_guess(tmp_path):
     with (tmp_path / "papers" / "uncertain-cells.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {row["table"] for row in rows} <= {"total", *names}
-    assert "of 19 published cells are flagged" in read(tmp_path, "self-assessment.md")
+    assert "of 19 published counts are flagged" in read(tmp_path, "self-assessment.md")
     story = json.loads(read(tmp_path, "dcat.json"))
     assert "place (6): 4 tables of up to 1 attribute" in story["dcterms:description"]
     fields = json.loads(read(tmp_path, "croissant.json"))["recordSet"][0]["field"]

@@ -547,7 +547,7 @@ def test_a_histogram_passes_through() -> None:
 
 def test_too_large_is_said_before_anything_is_allocated() -> None:
     domain = Domain([Ordinal("x", range(10**7)), Ordinal("y", range(10**7))])
-    with pytest.raises(TooLargeError, match=r"100,000,000,000,000 cells .* 800,000,000,000,000 bytes"):
+    with pytest.raises(TooLargeError, match=r"100,000,000,000,000 combinations .* 800,000,000,000,000 bytes"):
         count(people(1), domain)
 
 

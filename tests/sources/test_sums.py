@@ -337,7 +337,7 @@ def test_a_column_that_may_hold_numbers_by_the_domain_can_be_added_up(name: str)
         (lambda: Measure("", 0, 1), "name"),
         (lambda: Measure("x", 1, 1), "below high"),
         (lambda: Measure("x", 0, 1, step=0), "above zero"),
-        (lambda: Measure("x", 0, "1.5"), "multiple of the step"),
+        (lambda: Measure("x", 0, "1.5"), "multiple of step"),
         (lambda: Measure("x", 0, float("nan")), "finite"),
         (lambda: Measure("x", 0, 2**41), "coarser step"),
         (lambda: Measure("x", 0, 2**30, squares=True), "squares"),

@@ -71,7 +71,7 @@ def test_roll_up_and_drill_down_are_sums_of_one_another(release):
     assert down.count().labels["place"] == ["a", "b", "coast", "hills"]
     assert down.drill_down("place").groups == (("place", None),)
     assert Cube(release).drill_down("sex").groups == (("sex", None),)
-    with pytest.raises(QueryError, match="cells already"):
+    with pytest.raises(QueryError, match="values already"):
         Cube(release).by("sex").drill_down("sex")
     with pytest.raises(QueryError, match="not told apart"):
         Cube(release).roll_up("sex")

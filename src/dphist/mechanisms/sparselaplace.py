@@ -54,11 +54,11 @@ class SparseLaplace:
         return max(1, math.ceil(float(scale) * excess - 1e-9))
 
     def check(self, scale: Fraction, cells: int) -> None:
-        """Refuse a threshold that far too many empty cells would pass; public numbers decide."""
+        """Refuse a threshold that far too many empty counts would pass; public numbers decide."""
         expected = cells * probability(scale, self.level(scale, cells))
         if expected > _TOO_MANY:
             raise MechanismError(
-                f"threshold: about {expected:.2g} empty cells would pass {self.level(scale, cells)} by chance; "
+                f"threshold: about {expected:.2g} empty counts would pass {self.level(scale, cells)} by chance; "
                 f"raise it, or leave it out for {SparseLaplace().level(scale, cells)}"
             )
 

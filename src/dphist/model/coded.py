@@ -167,9 +167,9 @@ def check_tables(cells: Sequence[int]) -> None:
     """Refuse tables that together have more cells than are held at once: a public fact."""
     if sum(cells) > LARGEST_TABLES:
         raise TooLargeError(
-            f"the tables have {sum(cells):,} cells together (the largest {max(cells):,}), more than the "
+            f"the tables have {sum(cells):,} counts together (the largest {max(cells):,}), more than the "
             f"{LARGEST_TABLES:,} that are held at once: name fewer tables, use wider bins, or "
-            "publish the cells that are not empty with the mechanism sparselaplace"
+            "publish the counts that are not empty with the mechanism sparselaplace"
         )
 
 

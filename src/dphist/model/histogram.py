@@ -51,8 +51,8 @@ class Histogram:
         if hasattr(counts, "axes") or hasattr(counts, "coords"):
             # What pandas and xarray hold goes by its labels, in any order; an array would go by its places.
             raise InputError(
-                "histogram: counts have labels of their own, which may stand in another order than the domain's cells; "
-                "give the records, or put the counts in order: counts.reindex([…]).to_numpy()"
+                "histogram: counts have labels of their own, which may stand in another order than the domain's "
+                "values; give the records, or put the counts in order: counts.reindex([…]).to_numpy()"
             )
         try:
             array = np.asarray(counts)

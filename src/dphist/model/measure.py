@@ -103,7 +103,7 @@ class Measure:
             value = getattr(self, field)
             insist(
                 value is None or (value / self.size).denominator == 1,
-                f"{field} must be a whole multiple of the step; take a finer or another step",
+                f"{field} must be a whole multiple of step; give another step, such as 0.01",
             )
         inside = self.missing is None or low <= Fraction(self.missing) <= high
         insist(inside, "missing must lie between low and high")
@@ -364,7 +364,7 @@ class Sums:
     def __init__(self, domain: Domain, counts: npt.ArrayLike) -> None:
         array = np.asarray(counts)
         if array.dtype.kind != "i" or array.shape != domain.shape:
-            raise InputError("sums: give a 64-bit integer for every cell")
+            raise InputError("sums: give a 64-bit integer for every count")
         own = np.ascontiguousarray(array, dtype=np.int64).view()
         own.setflags(write=False)
         self.domain, self.counts = domain, own

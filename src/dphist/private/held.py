@@ -26,7 +26,7 @@ class Held:
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise MechanismError(
-            "this mechanism visits every cell and the domain is too large for that: use residuals or mixture"
+            "this mechanism counts every combination, and the domain has too many for that: use residuals or mixture"
         )
 
     __array__ = __getitem__ = __len__ = __iter__ = reshape = sum = size = _refuse

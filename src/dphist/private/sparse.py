@@ -70,7 +70,7 @@ class Occupied:
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise MechanismError(
-            "this mechanism visits every cell and the domain is too large for that: use sparselaplace"
+            "this mechanism counts every combination, and the domain has too many for that: use sparselaplace"
         )
 
     __array__ = __getitem__ = __len__ = __iter__ = reshape = sum = _refuse
@@ -126,7 +126,9 @@ def open_sparse_gate(
 ) -> tuple[PrivateCounts, Transcript]:
     """Fuse the occupied cells of a domain of any size with a budget; any question but `Above` is refused."""
     if domain.size >= LARGEST_DOMAIN:
-        raise MechanismError("the domain has 2^62 cells or more, which cannot be numbered; use wider bins")
+        raise MechanismError(
+            "the domain has 2^62 combinations or more, which cannot be numbered; use wider bins"
+        )
     return open_held(occupied, domain, budget, unit, noise=noise, pay=pay)
 
 

@@ -177,8 +177,8 @@ class Contents:
             made: Any = self._replayed(lambda right: mechanism.estimate_tables(PrivateRecords(right)))
         elif self.domain.size > LARGEST_ARRAY and self.cells.form != DenseCells.form:
             raise TooLargeError(
-                f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
-                "project() on fewer attributes"
+                f"the domain has {self.domain.size:,} combinations, too many for an estimate of every one: ask "
+                "answer(), or project() on fewer attributes"
             )
         else:
             made = self._replayed(mechanism.estimate)

@@ -119,7 +119,7 @@ def export(
     path = Path(output)
     kind = path.suffix.lower()
     if kind not in _WRITERS:
-        raise InputError(f"{path}: the name must end in {', '.join(_WRITERS)}")
+        raise InputError(f"{path}: the name must end in {' or '.join(_WRITERS)}")
     if not in_tables(release):
         every, rows = tuple(range(len(release.domain.shape))), int(release.cells.numbers.size)
         cells, sheets = None, [("counts", [(0, rows, every)])]

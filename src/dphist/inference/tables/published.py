@@ -69,7 +69,7 @@ class TableEstimate:
         """A number for every cell of the product, as the model guesses it: worked out whenever it is asked for."""
         if self.model is None:
             raise TooLargeError(
-                "counts: tables of few attributes were published, and nothing is said of other cells"
+                "counts: tables of few attributes were published, and nothing is said of other counts"
             )
         every = tuple(range(len(self.model.shape)))
         return np.asarray(self.total * self.model.table(every), dtype=np.float64)

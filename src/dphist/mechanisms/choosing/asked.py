@@ -20,7 +20,8 @@ from dphist.model.workload import Kind, Workload
 
 # If nothing was announced single cells count half as much as all kinds of sums of them together: a third of the whole.
 _CELLS = 0.5
-_WAYS = {1: "one-way", 2: "two-way", 3: "three-way"}
+_WAYS = {1: "one", 2: "two", 3: "three"}
+_KINDS = {"cells": "single counts", "prefixes": "running totals", "all_ranges": "ranges"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +100,9 @@ def _boxes(name: str, ranges: Workload) -> Asked:
 
 
 def in_words(workload: Workload) -> str:
-    """A part of a mixture in the words of those who announce it, with how many attributes its tables have."""
+    """A part of a mixture in plain words, with how many attributes its tables have."""
     if not workload.tables:
-        return workload.kind.removeprefix("all_")
+        return _KINDS.get(workload.kind, workload.kind)
     ways = sorted({len(axes) for axes in workload.tables})
-    return " and ".join(_WAYS.get(each, f"{each}-way") for each in ways) + " tables"
+    said = " and ".join(_WAYS.get(each, str(each)) for each in ways)
+    return f"tables of {said} attribute{'s' * (ways != [1])}"

@@ -162,7 +162,7 @@ class Questions:
             raise QueryError("workload: spread takes a positive whole number, and questions of one box each")
         if self.size >= 2**62:
             raise TooLargeError(
-                "workload: the domain has too many cells to number; ask for tables of few attributes"
+                "workload: the domain has too many combinations to number; ask for tables of few attributes"
             )
         chosen = np.unique(np.linspace(0, self.size - 1, min(self.size, count)).astype(np.int64))
         return type(self)(self.domain, *self._at(chosen))

@@ -89,7 +89,7 @@ class SparseCells:
     def _array(self) -> FloatArray:
         if self.domain.size > LARGEST_ARRAY:
             raise TooLargeError(
-                f"the domain has {self.domain.size:,} cells and the release is sparse: read release.cells, ask "
+                f"the domain has {self.domain.size:,} combinations and the release is sparse: read release.cells, ask "
                 "answer(), or project() on fewer attributes"
             )
         dense = np.zeros(self.domain.size)
@@ -193,7 +193,7 @@ class SparseCells:
         """Sum over all other attributes, with an interval for every cell that is left."""
         domain = self.domain.project(names)
         if domain.size > LARGEST_ARRAY:
-            raise TooLargeError(f"that table has {domain.size:,} cells; name fewer attributes")
+            raise TooLargeError(f"that table has {domain.size:,} counts; name fewer attributes")
         flat = np.zeros(self.flat.size, dtype=np.int64)
         for name in names:
             flat = flat * self.domain.attribute(name).size + self._places[self.domain.axis(name)]
@@ -212,7 +212,7 @@ class SparseCells:
         """Counts are whole and positive as they are; there is nothing else to be done."""
         if step not in ("nonnegative", "integer"):
             raise QueryError(
-                "total: a sparse release cannot be moved to a public total; its small cells are unknown"
+                "total: a sparse release cannot be moved to a public total; its small counts are unknown"
             )
         return self
 

@@ -89,8 +89,8 @@ class TableCells(Estimated):
                 return counts
         raise TooLargeError(
             f"counts: this release holds {counted(len(self.tables), 'table')} of few attributes out of a domain of "
-            f"{domain.size:,} cells, which nobody counted: ask answer(), project() on the attributes of one table, or "
-            "to_pandas() for all tables"
+            f"{domain.size:,} combinations, which nobody counted: ask answer(), project() on the attributes of one "
+            "table, or to_pandas() for all tables"
         )
 
     def name(self, axes: Axes) -> str:
@@ -150,7 +150,7 @@ class TableCells(Estimated):
         """Give one table, with an interval for every cell; of one that was not measured, what a model guesses."""
         domain = release.domain.project(names)
         if domain.size > _LARGEST_TABLE:
-            raise TooLargeError(f"that table has {domain.size:,} cells; name fewer attributes")
+            raise TooLargeError(f"that table has {domain.size:,} counts; name fewer attributes")
         axes = tuple(release.domain.axis(name) for name in names)
         kept = tuple(sorted(axis for axis in axes if self.domain.shape[axis] > 1))
         if kept not in self.tables and release._estimate.model is None:

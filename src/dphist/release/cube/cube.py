@@ -196,7 +196,7 @@ class Cube:
             return replace(self, groups=(*self.groups, (name, None if depth == 1 else 1)))
         level = self._level(name)
         if level is None:
-            raise QueryError(f"{name} is at its cells already")
+            raise QueryError(f"{name} is at its finest values already")
         below: Level = None if level + 1 == depth else level + 1
         return replace(self, groups=tuple((n, below if n == name else old) for n, old in self.groups))
 

@@ -63,7 +63,7 @@ class _Part:
 def _answered(release: Contents, workload: Workload) -> _Part:
     errors, cells = release._estimate.errors, release.cells
     if isinstance(cells, SparseCells):
-        raise QueryError("measures are asked of releases of every cell")
+        raise QueryError("measures are asked of releases of every count")
     estimated = (release._unpolished if release.polish else cells).sums(release, workload)
     value = cells.sums(release, workload) if release.polish else errors.answer(workload, estimated)
     return _Part(value, stand_on(errors, workload, estimated), errors)

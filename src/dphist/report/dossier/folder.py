@@ -27,7 +27,7 @@ _FOR = {
     "budget-memo.md": "whoever decides on budgets",
     "croissant.json": "programs that load data sets (Croissant 1.0)",
     "dcat.json": "open-data portals (DCAT 3)",
-    "uncertain-cells.csv": "readers: cells whose noise exceeds their count, flagged and not suppressed",
+    "uncertain-cells.csv": "readers: counts that their noise exceeds, flagged and not suppressed",
 }
 
 _REGISTRY = """\

@@ -40,7 +40,7 @@ def registry(known: Known) -> dict[str, Any]:
             },
             "dp_variant": {
                 "variant_name": known.variant,
-                "data_domain": f"{known.counted}. The cells were declared beforehand and are public; records outside "
+                "data_domain": f"{known.counted}. The values were declared beforehand and are public; records outside "
                 "of them are not counted.",
                 "unprotected_quantities": "None: every number was measured with noise and paid for.",
             },
@@ -65,8 +65,8 @@ def registry(known: Known) -> dict[str, Any]:
             "accounting": {
                 "post_processing": "The estimate is computed from noisy answers alone. Polishing: "
                 f"{', then '.join(release.polish) or 'none'}.",
-                "composition": f"{known.asked}; budgets of questions about the same cells add up, of questions about "
-                "disjoint cells the largest counts. Exact fractions; the transcript is in the file and replays without "
+                "composition": f"{known.asked}; budgets of questions about the same counts add up, of questions about "
+                "disjoint counts only the largest. Exact fractions; the transcript is in the file and replays without "
                 "data.",
             },
             "implementation": {
@@ -143,14 +143,14 @@ def croissant(known: Known) -> dict[str, Any]:
         "rai:personalSensitiveInformation": "Derived from records of people under "
         f"{known.release.guarantee.describe()}; no record is in it.",
         "rai:dataManipulationProtocol": f"{known.mechanism.name} of {known.software}; the file verifies by replay.",
-        "rai:dataLimitations": "Every number is an estimate with noise; read it with its interval. Cells with no "
+        "rai:dataLimitations": "Every number is an estimate with noise; read it with its interval. Counts with no "
         "interval were not measured.",
         "distribution": [
             {
                 "@type": "cr:FileObject",
                 "@id": known.file.name,
                 "name": known.file.name,
-                "description": "A row per cell, with its interval.",
+                "description": "A row per count, with its interval.",
                 "contentUrl": known.file.name,
                 "encodingFormat": "application/x-parquet",
                 "sha256": known.digest,
