@@ -37,7 +37,7 @@ class Auto:
     """Choose what to measure from what will be asked, and what to infer from what was measured.
 
     It reads what is public: the attributes, the budget, and what will be asked, if somebody said so. Where that does
-    not decide, a few percent of the budget first buy a few noisy counts. The release says what was chosen, and
+    not decide, a few percent of the budget first buy a noisy look at the data. The release says what was chosen, and
     why.
 
     Single cells are noised one by one and inferred from their neighbours (`Posterior`). Prefixes, ranges and questions
