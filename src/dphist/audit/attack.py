@@ -73,10 +73,10 @@ class Judged(ABC):
         symbol, claim, lower = self.figures
         verdict = "claim stands" if self.passed else "CLAIM REFUTED"
         if not self.attacked:
-            verdict = "NOT ATTACKED: so few runs refute nothing"
+            verdict = "NOT ATTACKED: too few runs to refute anything"
         return (
-            f"{self.mechanism}: {verdict}. Claimed {symbol} = {claim:g}; with {self.confidence:.2%} confidence "
-            f"{symbol} ≥ {lower:.3f} ({self.runs:,} runs a side, strongest on: {self.pair})"
+            f"{self.mechanism}: {verdict}. Claimed {symbol} = {claim:g}; the attack shows {symbol} ≥ {lower:.3f} with "
+            f"{self.confidence:.2%} confidence ({self.runs:,} runs a side, strongest on: {self.pair})"
         )
 
 

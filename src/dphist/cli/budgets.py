@@ -171,9 +171,9 @@ def _told(account: Account) -> list[str]:
         told = [f"{account.dataset}: spent rho {_short(account.spent)} of {account.total}"]
     pure, names = account.epsilon_spent, account.delta_left
     told.append(
-        f"  spent so far: epsilon {_short(account.epsilon_at_delta)} at delta {_short(account.delta)}, "
+        f"  the same, counted otherwise: epsilon {_short(account.epsilon_at_delta)} at delta {_short(account.delta)}, "
         f"rho {_short(account.rho_spent)}"
-        + ("" if pure is None else f"; pure epsilon {_short(pure)} by adding up")
+        + ("" if pure is None else f"; pure epsilon {_short(pure)}, by adding up")
     )
     if account.currency == "rho":
         told.append(

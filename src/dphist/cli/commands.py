@@ -147,7 +147,8 @@ def query(
     bins: Annotated[
         Literal["whole", "spread"],
         typer.Option(
-            "--bins", help="spread: a question that cuts a bin is answered by a guess, with bounds."
+            "--bins",
+            help="whole refuses a question that cuts a bin; spread answers it by a guess, with bounds.",
         ),
     ] = "whole",
     as_json: options.Json = False,

@@ -25,7 +25,7 @@ def start(
     port: options.Port = 8321,
     browser: options.Browser = True,
 ) -> None:
-    """Be guided from a file to a release: each step is explained, and printed as a plain command."""
+    """Be guided from a file to a release: every question is explained, every action printed as a command."""
     if web:
         from dphist.planning.starting import columns
         from dphist.web.start import serve_start
@@ -48,7 +48,9 @@ def rehearse(
     epsilon: Annotated[str, typer.Option(help="What the forecasts of error are for.")] = "1",
     delta: Annotated[
         str | None,
-        typer.Option(help="Where names are discovered: the probability that one person's own is shown."),
+        typer.Option(
+            help="Where names are discovered: the probability that a name which only one person has is shown."
+        ),
     ] = None,
     workload: options.WorkloadText = None,
     records: Annotated[

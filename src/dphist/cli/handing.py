@@ -49,7 +49,7 @@ def export(
     replicates: Annotated[
         int | None,
         typer.Option(
-            help="Columns r1, r2, … beside the estimates: the error of any statistic is its spread over them; 80, say."
+            help="How many columns r1, r2, … to add, such as 80: the spread of a statistic over them is its error."
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,

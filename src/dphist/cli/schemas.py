@@ -43,7 +43,7 @@ def schema_suggest(
     rows: Annotated[int, typer.Option(help="How many rows of one person are looked at for the bounds.")] = 1,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file for the draft.")] = None,
 ) -> None:
-    """Learn bounds, bins, a step and rows per person privately, and draft them with their price and reason."""
+    """Learn bounds, bins, a rounding and rows per person privately; draft them, each with its price and reason."""
     from contextlib import nullcontext
 
     from dphist.cli.publishing import write_text
