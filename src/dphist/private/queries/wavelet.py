@@ -171,12 +171,12 @@ class WaveletCells(_Transformed):
         """Draw coefficients of pure noise, transform them back, and add the counts."""
         axes = self.axes(layout)
         drawn = _add_noise(np.zeros(standard.slots(axes), dtype=np.int64), axes, noise)
-        denominator = standard.denominator(axes)
+        gathered, denominator = standard.inverse(drawn, axes), standard.denominator(axes)
         # min(x, c) moves by at most one when x does: a public ceiling keeps one step one step. The answer is no view of
         # what was drawn: what lies beyond the cells there would give their noise away.
         cells = np.minimum(counts.reshape(layout.shape), _LARGEST // denominator)
         cells *= denominator
-        cells += standard.inverse(drawn, axes)
+        cells += gathered
         rebuilt = floats_in_place(cells)
         rebuilt /= denominator
         return rebuilt
