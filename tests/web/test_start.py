@@ -357,7 +357,7 @@ def test_a_person_starts_in_a_browser(look, visits, tmp_path):
             assert not any("·" in form for form in forms)
             page.get_by_role("textbox", name="age (").fill("0 to 99")
             page.get_by_role("textbox", name="sex (").fill("F, M")
-            page.get_by_label("What will people look up?").or_(page.locator("[name=workload]")).first.fill(
+            page.get_by_label("What will people ask?").or_(page.locator("[name=workload]")).first.fill(
                 "cells"
             )
             page.get_by_role("button", name="Check and forecast").click()

@@ -56,7 +56,7 @@ def publish(
     workload: options.WorkloadText = None,
     marginals: Annotated[
         list[str] | None,
-        typer.Option(help="A table that will be looked up, such as age,sex; may be given several times."),
+        typer.Option(help="A table that will be asked for, such as age,sex; may be given several times."),
     ] = None,
     partition_by: Annotated[
         list[str] | None,

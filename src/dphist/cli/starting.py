@@ -102,7 +102,7 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
         f"   {' × '.join(f'{a.name} {a.size}' for a in domain.attributes)} = {counted(domain.size, 'combination')}"
     )
     screen.line(
-        "\n3. What will people look up? It decides the error more than anything else.\n"
+        "\n3. What will people ask? It decides the error more than anything else.\n"
         "   cells (single counts) · ranges · prefixes (running totals) · marginals (every attribute by itself) ·\n"
         "   marginals:2 (every table of two) · marginals:age,sex;sex,region (those tables)\n"
     )
