@@ -182,7 +182,7 @@ class Outlook:
         return self.mean(np.sqrt(single**2 + self.sizes[:, None] ** 2))
 
     def _both(self, noise: Sequence[float]) -> FloatArray:
-        """The error that two columns bring to each pair, if these are off by so many records."""
+        """The error that two columns bring to each pair, if these are off by ``noise`` records."""
         return cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]) / self.total)
 
     def counted(self, total: float) -> Outlook:
