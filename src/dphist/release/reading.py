@@ -211,7 +211,10 @@ def _release(
     release.__dict__["maker"] = Maker.read(told["maker"])
     if columns is not None:
         model = told["model"]
-        if not isinstance(model, dict) or not isinstance(model.get("arrays"), list):
+        arrays = model.get("arrays") if isinstance(model, dict) else None
+        if not isinstance(arrays, list) or not all(
+            isinstance(each, dict) and each.get("column") in (None, *columns) for each in arrays
+        ):
             raise ReleaseError("its model cannot be read")
         object.__setattr__(release, "_story", Story(model, columns))
     return release
