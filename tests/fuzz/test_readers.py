@@ -109,6 +109,37 @@ def test_tampered_descriptions(saved, data):
         repr(release)
 
 
+@pytest.mark.parametrize("mechanism", ["tree", "sparselaplace"])
+@pytest.mark.parametrize(
+    ("path", "odd"),
+    [
+        (("bounds", "low"), None),
+        (("bounds", "high"), 0),
+        (("bounds", "high"), []),
+        (("entry", "path"), {}),
+        (("model", "arrays", 0), None),
+        (("model", "arrays", 0), {"column": "nowhere", "dtype": "<f8", "shape": [40]}),
+        (("model", "arrays", 0), {"column": [], "dtype": "<f8", "shape": [40]}),
+    ],
+)
+def test_descriptions_that_broke_the_reader_once(mechanism, path, odd, tmp_path):
+    histogram = dphist.Histogram(DOMAIN, np.arange(40).reshape(DOMAIN.shape))
+    dphist.publish(histogram, epsilon=1, mechanism=mechanism).save(tmp_path / "r.parquet")
+    table = pq.read_table(tmp_path / "r.parquet")
+    story = json.loads(table.schema.metadata[b"dphist"])
+    if path[0] not in story:
+        return
+    *above, last = path
+    holder = story
+    for key in above:
+        holder = holder[key]
+    holder[last] = odd
+    told = stamped({b"dphist": json.dumps(story).encode()})
+    pq.write_table(table.replace_schema_metadata(told), tmp_path / "told.parquet")
+    with pytest.raises(DphistError):
+        dphist.load(tmp_path / "told.parquet").verify()
+
+
 def test_a_description_nested_too_deeply(saved):
     table = pq.read_table(saved)
     bad = saved.with_name("deep.parquet")

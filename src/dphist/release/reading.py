@@ -112,7 +112,7 @@ def load(path: str | PathLike[str]) -> Release:
             raise ReleaseError("its description is written in another way than a release's is")
         insist_on_room(wanted_memory(raw) + _unpacked(description))
         release = _read(file, description)
-        low, high = (description["bounds"][end] for end in ("low", "high"))
+        low, high = (str(description["bounds"][end]) for end in ("low", "high"))
         confidence = read_confidence(description["confidence"])
         # Columns of their own: an array of the model may be the same by chance, and does not point to these.
         written = WrittenBounds(_Columns(file), low, high, confidence, metadata, raw)
@@ -158,7 +158,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         answer = np.ascontiguousarray(np.stack([cells.flat, cells.values], axis=1))
         answer.setflags(write=False)
         asked, currency = description["entry"], guarantee.budget.currency
-        entry = Entry(asked["path"], asked["verb"], asked["question"], fraction(asked[currency]), answer)
+        entry = Entry(str(asked["path"]), asked["verb"], asked["question"], fraction(asked[currency]), answer)
         return _release(description, domain, cells, guarantee, [entry], **said)
     tables = [tuple(range(len(domain.shape)))]
     if form == TableCells.form:
@@ -213,7 +213,10 @@ def _release(
         model = told["model"]
         arrays = model.get("arrays") if isinstance(model, dict) else None
         if not isinstance(arrays, list) or not all(
-            isinstance(each, dict) and each.get("column") in (None, *columns) for each in arrays
+            isinstance(each, dict)
+            and isinstance(each.get("column", ""), str)
+            and (isinstance(columns, _Columns) or "column" not in each)
+            for each in arrays
         ):
             raise ReleaseError("its model cannot be read")
         object.__setattr__(release, "_story", Story(model, columns))
@@ -268,6 +271,8 @@ class _Columns(dict[str, NDArray[Any]]):
     def __missing__(self, name: str) -> NDArray[Any]:
         import pyarrow as pa
 
+        if name not in self._file.schema_arrow.names:
+            raise ReleaseError("a column that its description names is not there")
         kind = self._file.schema_arrow.field(name).type
         # Texts, which may be of any length, are not even read.
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
