@@ -281,6 +281,8 @@ class _Columns(dict[str, NDArray[Any]]):
             self[name] = plain_numbers(self._file.read(columns=[name]).column(0))
         except (pa.ArrowException, OSError, ValueError):
             raise ReleaseError("the file is damaged: a column cannot be read") from None
+        if self[name].size != self._file.metadata.num_rows:
+            raise ReleaseError("the file is damaged: a column has other rows than the rest")
         return self[name]
 
 
