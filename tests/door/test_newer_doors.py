@@ -205,5 +205,5 @@ def test_uncounted_rows(currency: str, unit: Unit, noise: Any, tmp_path: Any) ->
 def test_uncounted_rows_of_people_are_refused() -> None:
     # Rows without a cell may all be one person's: a bound on the rows in each cell says nothing of them, either.
     for unit in ("rows=2, id=user", "cells=5, per_cell=2"):
-        with pytest.raises(dphist.errors.InputError, match="nothing bounds"):
+        with pytest.raises(dphist.errors.InputError, match="any number of rows"):
             publish_uncounted(records(), REGION, rho="1/10", unit=unit)
