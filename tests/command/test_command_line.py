@@ -205,7 +205,7 @@ def test_an_audit_attacks_the_claim_that_is_named():
         ([*PUBLISH, "-o", "no/such/x.parquet"], 1, "folder"),
         ([*PUBLISH, "-o", "."], 1, "folder"),
         ([*PUBLISH, "--schema", "wrong.toml"], 2, "weight"),
-        ([*PUBLISH, "--schema", "huge.toml"], 2, "cells"),
+        ([*PUBLISH, "--schema", "huge.toml"], 2, "counts together"),
         ([*PUBLISH, "--schema", "broken.toml"], 2, "broken.toml"),
         ([*PUBLISH, "--mechanism", "laplas"], 2, "laplace"),
         ([*PUBLISH, "--mechanism", "laplace(size=1)"], 2, "size"),
