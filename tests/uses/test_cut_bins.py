@@ -182,7 +182,7 @@ def test_the_explorer_spreads_on_request(release):
 
 
 def test_measures_and_workloads_are_not_spread(release):
-    with pytest.raises(QueryError, match="cuts none"):
+    with pytest.raises(QueryError, match="asks for whole bins only"):
         release.answer(dphist.Workload.cells(release.domain), bins="spread")
     with pytest.raises(QueryError, match="counts alone"):
         release.query("mean cost where age = 40", bins="spread")
