@@ -1,6 +1,7 @@
 """Bytes and texts that nobody should send: readers refuse with a reason, never with a traceback, a crash or a hang."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -109,7 +110,7 @@ def test_tampered_descriptions(saved, data):
         repr(release)
 
 
-ODD_PLACES = {
+ODD_PLACES: dict[str, list[tuple[tuple[str | int, ...], Any]]] = {
     "tree": [
         (("bounds", "low"), None),
         (("bounds", "high"), 0),
