@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from dphist.planning import forecast
 from dphist.private.noise import Noise, keystream
 from postgres_server import missing, server
 from scheduling import OneSpark, long_files_first
@@ -22,6 +23,17 @@ SEED = os.environ.get("DPHIST_TEST_SEED", "0")
 settings.register_profile("same", derandomize=True, deadline=None)
 if SEED != "fresh":
     settings.load_profile("same")
+
+
+# Whatever was simulated is said and shown alike: one run stands for sixteen, but where the figures are looked at.
+ALL_RUNS = forecast._RUNS
+vars(forecast)["_RUNS"] = ((1 << 24, 1),)
+
+
+@pytest.fixture
+def all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate forecasts as often as users do."""
+    monkeypatch.setattr(forecast, "_RUNS", ALL_RUNS)
 
 
 # A Java that lives for a minute does not earn what it costs to compile its code well: half of Spark's processor time.

@@ -22,6 +22,7 @@ from dphist.planning import populations
 from dphist.testing import run
 from dphist_bench.papers import dpcube_formulas as formulas
 
+pytestmark = pytest.mark.usefixtures("all_runs")
 LINE = Domain([Ordinal("age", range(64))])
 
 

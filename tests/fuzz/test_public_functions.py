@@ -23,7 +23,6 @@ import dphist
 import surface
 from dphist.errors import DphistError
 from dphist.mechanisms import CLASSES, Laplace
-from dphist.planning import forecast
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(4)), dphist.Nominal("sex", ["F", "M"])])
 HISTOGRAM = dphist.Histogram(DOMAIN, np.ones((4, 2), dtype=np.int64))
@@ -135,8 +134,6 @@ def folder(tmp_path_factory):
     """A folder of its own: what calls write lands there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("fuzz"))
-        # A forecast takes or refuses its arguments alike, however often it simulates.
-        patch.setattr(forecast, "_RUNS", ((1 << 16, 1),))
         yield
 
 

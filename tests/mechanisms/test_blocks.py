@@ -78,16 +78,6 @@ def test_a_tree_of_groups_needs_a_tree() -> None:
         )
 
 
-def test_squared_groups_of_a_great_many_cells_take_no_quadratic_time() -> None:
-    """Weighing every one of the 2³⁵ buckets would take minutes."""
-    counts = np.zeros(2**18, dtype=np.int64)
-    counts[2**17 :] = 10_000
-    for order in (None, Sort()):
-        found = run(Blocks(order=order, group=Smooth("squared")), counts, 1, seed=1).counts
-        assert abs(float(found[: 2**17].mean())) < 1
-        assert abs(float(found[2**17 :].mean()) - 10_000) < 1
-
-
 def test_skyline_by_hand() -> None:
     rows = [("fast", 1.0, 9.0), ("slow", 9.0, 1.0), ("both", 9.0, 9.0), ("twin", 1.0, 9.0)]
     assert skyline(rows) == ["fast", "slow", "twin"]
