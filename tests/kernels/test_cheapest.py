@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise, product
 
 import numpy as np
@@ -15,12 +15,12 @@ from dphist.kernels.buckets.cheapest import (
     power_grouping,
     push_deviation_rows,
     squared_deviations,
+    squared_grouping,
     squared_power_grouping,
     starts_of,
     tree_grouping,
 )
 from dphist.kernels.buckets.deviations import bucket_deviations, power_deviations, rank
-from dphist.kernels.buckets.lengthwise import lengthwise_grouping
 
 
 def partitions(n: int) -> list[list[int]]:
@@ -50,7 +50,7 @@ def test_deviations_without_noise(seed: int, median: bool) -> None:
     cost = {}
     for i in range(9):
         for j in range(i + 1, 10):
-            cost[i, j] = int(bucket_deviations(x, np.array([i]), np.array([j]), grid, median)[0]) + price
+            cost[i, j] = int(bucket_deviations(x, np.array([i]), np.array([j]), grid, 1, median)[0]) + price
     assert deviation_grouping(x, price, grid=grid, about_median=median).tolist() == cheapest(9, cost)
 
 
@@ -67,15 +67,16 @@ def test_deviations_with_noise_row_by_row(seed: int, shorts: int) -> None:
         for j in range(i + 1, n + 1):
             noise = short[j - i - 1, i] if j - i <= shorts else long[i, j]
             cost[i, j] = (
-                int(bucket_deviations(x, np.array([i]), np.array([j]), grid, False)[0]) + price + int(noise)
+                int(bucket_deviations(x, np.array([i]), np.array([j]), grid, 1, False)[0])
+                + price
+                + int(noise)
             )
     best, cut = np.full(n + 1, UNREACHED), np.zeros(n + 1, np.int64)
     best[0] = 0
-    prefix = np.concatenate([[0], np.cumsum(x)])
     for first, last in pairwise([0, 2, 3, 7, 9]):
         batch = np.array([z for (i, _), z in long.items() if first <= i < last], dtype=np.int64)
         push_deviation_rows(
-            x, *rank(x), prefix, first, last, grid, False, price, short.astype(np.int64), batch, best, cut
+            x, *rank(x), first, last, grid, False, price, short.astype(np.int64), batch, best, cut
         )
     assert starts_of(cut).tolist() == cheapest(n, cost)
 
@@ -91,7 +92,8 @@ def test_powers_of_two(seed: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_squares(seed: int) -> None:
+@pytest.mark.parametrize("search", [squared_grouping, squared_power_grouping])
+def test_squares(seed: int, search: Callable[..., np.ndarray]) -> None:
     n = 9
     rng = np.random.default_rng(seed)
     x, prices = rng.normal(0, 3, n), rng.uniform(0, 20, n + 1)
@@ -99,14 +101,14 @@ def test_squares(seed: int) -> None:
         (i, j): float(((x[i:j] - x[i:j].mean()) ** 2).sum() + prices[j - i])
         for i in range(n)
         for j in range(i + 1, n + 1)
-        if (j - i) & (j - i - 1) == 0
+        if search is squared_grouping or (j - i) & (j - i - 1) == 0
     }
-    assert squared_power_grouping(x, prices).tolist() == cheapest(n, cost)
+    assert search(x, prices).tolist() == cheapest(n, cost)
 
 
 def test_one_huge_value_does_not_swallow_small_differences() -> None:
     x = np.array([2.0**40, 0, 0, 0, 9, 9, 9])
-    assert lengthwise_grouping(x, 0.0, 10.0).tolist() == [0, 1, 4]
+    assert squared_grouping(x, -10.0 * np.arange(-1, 7)).tolist() == [0, 1, 4]
     assert squared_deviations(x, np.array([1, 0]), np.array([7, 2]))[0] == pytest.approx(121.5)
 
 

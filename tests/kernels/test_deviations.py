@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from dphist.kernels.buckets.deviations import bucket_deviations, mean_row, median_row, power_deviations, rank
+from dphist.kernels.buckets.deviations import (
+    bisection_errors,
+    bucket_deviations,
+    grow,
+    power_deviations,
+    rank,
+)
 
 VECTORS = {
     "flat": np.zeros(17, np.int64),
@@ -32,21 +39,15 @@ def exact(cells: np.ndarray, grid: int, about_median: bool) -> int:
 
 
 @pytest.mark.parametrize("name", VECTORS)
-@pytest.mark.parametrize("grid", [1, 16])
-def test_rows_of_all_buckets(name: str, grid: int) -> None:
+@pytest.mark.parametrize(("grid", "about_median"), [(1, False), (16, False), (1, True)])
+def test_rows_of_all_buckets(name: str, grid: int, about_median: bool) -> None:
     x = VECTORS[name].astype(np.int64)
     n = len(x)
     distinct, place = rank(x)
-    prefix = np.concatenate([[0], np.cumsum(x)])
-    inverse = np.concatenate([[0.0], 1.0 / np.arange(1, n + 1)])
-    tally = np.zeros(len(distinct), np.int32)
-    spare, row = np.empty(n, np.int64), np.empty(n, np.int64)
+    tally, row = np.empty(len(distinct), np.int64), np.empty(n, np.int64)
     for start in range(n):
-        mean_row(x, distinct, place, prefix, start, inverse, grid, tally, spare, row)
-        expected = [exact(x[start : start + m], grid, False) for m in range(1, n - start + 1)]
-        assert row[: n - start].tolist() == expected
-        median_row(x, distinct, place, prefix, start, tally, row)
-        expected = [exact(x[start : start + m], 1, True) for m in range(1, n - start + 1)]
+        grow(x, distinct, place, start, n - start, 1, grid, 1, about_median, tally, row)
+        expected = [exact(x[start : start + m], grid, about_median) for m in range(1, n - start + 1)]
         assert row[: n - start].tolist() == expected
 
 
@@ -64,7 +65,7 @@ def test_powers_of_two_and_given_buckets(name: str, about_median: bool) -> None:
             stops.append(i + 2**k)
             expected.append(exact(x[i : i + 2**k], grid, about_median))
             assert costs[k, i] == expected[-1]
-    assert bucket_deviations(x, np.array(starts), np.array(stops), grid, about_median).tolist() == expected
+    assert bucket_deviations(x, np.array(starts), np.array(stops), grid, 1, about_median).tolist() == expected
 
 
 @pytest.mark.parametrize("about_median", [False, True])
@@ -76,11 +77,30 @@ def test_one_step_moves_a_bucket_by_no_more_than_its_sensitivity(about_median: b
     for length in range(1, 6):
         rows = np.ascontiguousarray(cells[:, :length]).reshape(-1)
         starts = np.arange(0, len(rows), length)
-        before = bucket_deviations(rows, starts, starts + length, grid, about_median)
+        before = bucket_deviations(rows, starts, starts + length, grid, 1, about_median)
         for cell in range(length):
             moved = rows.copy()
             moved[cell::length] += 1
-            after = bucket_deviations(moved, starts, starts + length, grid, about_median)
+            after = bucket_deviations(moved, starts, starts + length, grid, 1, about_median)
             worst[length] = max(worst[length], np.abs(after - before).max())
     bounds = [min(m - 1, 1) if about_median else 2 * grid - 2 * grid // m for m in range(1, 6)]
     assert worst[1:].tolist() == bounds
+
+
+@pytest.mark.parametrize("largest", [1, 3, 100, 10**6, 2**40])
+def test_every_cut_of_every_part_floored(largest: int) -> None:
+    def floored(cells: np.ndarray) -> int:
+        mean = Fraction(int(cells.sum()), len(cells))
+        return (1024 * sum(abs(int(x) - mean) for x in cells)).__floor__()
+
+    rng = np.random.default_rng(largest)
+    for _ in range(25):
+        n = int(rng.integers(1, 40))
+        x = rng.integers(0, largest + 1, n)
+        starts = np.sort(np.concatenate([[0, n], rng.integers(0, n, 3)]))
+        expected = []
+        for a, b in pairwise(starts.tolist()):
+            expected += [floored(x[a:b])] if a < b else []
+            expected += [floored(x[a:i]) + floored(x[i:b]) for i in range(a + 1, b)]
+        assert bisection_errors(x, starts, 1024).tolist() == expected
+        assert bucket_deviations(x, starts[:1], starts[-1:], 1024, 0, False).tolist() == [floored(x)]

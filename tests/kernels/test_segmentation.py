@@ -10,7 +10,8 @@ import pytest
 
 import textbook
 from dphist.errors import InputError
-from dphist.kernels.segmentation import Rows, search, segment
+from dphist.kernels.buckets import segmentation
+from dphist.kernels.buckets.segmentation import Rows, segment
 
 
 def bucket_cost(values, loss):
@@ -131,7 +132,7 @@ def test_checkpoints_recompute_the_same_rows(loss, lattice, monkeypatch):
         top = int(draw.integers(1, n - 1))
         walked = []
         for largest in (2**23, 0):
-            monkeypatch.setattr(search, "_SMALL_TABLE", largest)
+            monkeypatch.setattr(segmentation, "_SMALL_TABLE", largest)
             pick = np.random.default_rng(trial)
             walk = Rows(values, loss=loss, lattice=lattice).descend(top)
             j, costs = next(walk)

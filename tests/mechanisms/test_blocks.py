@@ -78,6 +78,15 @@ def test_a_tree_of_groups_needs_a_tree() -> None:
         )
 
 
+@pytest.mark.parametrize("order", [None, Sort()])
+@pytest.mark.parametrize("metric", ["absolute", "squared"])
+def test_groups_of_a_great_many_cells_are_refused_before_anything_is_paid(order, metric) -> None:
+    right, transcript = open_gate(as_histogram(np.zeros(2**17 + 1, dtype=np.int64)), 1, Unit())
+    with pytest.raises(MechanismError, match='at most 131,072 cells; use "powers"'):
+        Blocks(order=order, group=Smooth(metric)).estimate(right)
+    assert len(transcript) == 0
+
+
 def test_skyline_by_hand() -> None:
     rows = [("fast", 1.0, 9.0), ("slow", 9.0, 1.0), ("both", 9.0, 9.0), ("twin", 1.0, 9.0)]
     assert skyline(rows) == ["fast", "slow", "twin"]

@@ -5,7 +5,7 @@ import pytest
 
 import textbook
 from dphist.errors import MechanismError
-from dphist.kernels.segmentation import segment
+from dphist.kernels.buckets.segmentation import segment
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.noisefirst import NoiseFirst
 from dphist.model.domain import Domain, Ordinal

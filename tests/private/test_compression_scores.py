@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.kernels.buckets.bisection import LATTICE
 from dphist.private.questions import Layout
-from dphist.private.scores.bisections import Bisections, Configurations, error_range
+from dphist.private.scores.bisections import LATTICE, Bisections, Configurations, error_range
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.spectrum import bands, column_sum, corner, kept

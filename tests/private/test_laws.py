@@ -263,13 +263,13 @@ def test_no_step_moves_a_bucket_further_than_its_share_of_the_noise(question: An
     worst = dict.fromkeys(reach, 0)
     for counts in data(n):
         cut = np.minimum(counts, 2**50 // n)
-        before = bucket_deviations(cut, lows, highs, grid, median)
+        before = bucket_deviations(cut, lows, highs, grid, 1, median)
         for (a, b), cost in zip(edges, before.tolist(), strict=True):
             cells = [int(x) for x in cut[a:b]]
             centre = Fraction(sorted(cells)[(b - a) // 2]) if median else Fraction(sum(cells), b - a)
             assert cost == (2 * grid * sum(abs(x - centre) for x in cells) + 1) // 2
         for after in steps(counts):
-            moved = bucket_deviations(np.minimum(after, 2**50 // n), lows, highs, grid, median) - before
+            moved = bucket_deviations(np.minimum(after, 2**50 // n), lows, highs, grid, 1, median) - before
             for (a, b), change in zip(edges, moved.tolist(), strict=True):
                 worst[b - a] = max(worst[b - a], abs(change))
     assert all(worst[length] <= reach[length] for length in reach)

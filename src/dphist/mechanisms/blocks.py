@@ -83,8 +83,10 @@ class Blocks:
         if self.order is None and self.group is None:
             found = self.inner.estimate(data)
             return replace(found, made_by=self._named(found))
-        if self.group is not None and self.group.sizes == "tree":
-            return self._pruned(data, self.group)
+        if self.group is not None:
+            self.group.check(data.size)
+            if self.group.sizes == "tree":
+                return self._pruned(data, self.group)
         shape = data.shape
         if self.order is not None:
             copy, rest = data.split(self.order.share, 1 - self.order.share)

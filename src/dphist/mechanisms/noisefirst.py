@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, NoisyCells
+from dphist.kernels.buckets.segmentation import LARGEST_SUM, segment
 from dphist.kernels.medians import part_middles
-from dphist.kernels.segmentation import LARGEST_SUM, segment
 from dphist.mechanisms.options import Bounds, Count, checked
 from dphist.model.exact import Number, positive
 from dphist.model.law import NoiseLaw

@@ -15,17 +15,19 @@ from dphist.kernels.buckets.cheapest import (
     nested_buckets,
     power_grouping,
     squared_deviations,
+    squared_grouping,
     squared_power_grouping,
     tree_grouping,
 )
 from dphist.kernels.buckets.deviations import LARGEST_SUM, power_deviations, rank
-from dphist.kernels.buckets.lengthwise import lengthwise_grouping
 from dphist.kernels.compile import only_read
 from dphist.mechanisms.options import Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.segments import AbsoluteDeviation
 
+# Buckets of every length are weighed one by one: beyond this many cells for longer than anybody waits.
+_LONGEST_ALL = 1 << 17
 # Up to this scale a draw of noise is one table look-up; a finer grid would cost more and decide nothing.
 _FAST_SCALE = 64
 
@@ -39,8 +41,8 @@ class Smooth:
     (`dphist.private.segments` has the proof). "squared" pays it for a noisy copy of the cells and does arithmetic on
     that: Σ(x̂ − mean)² less what noise alone would add, plus the variance of one noisy total spread over the bucket.
 
-    ``sizes``: "all" buckets (quadratic time for absolute deviations, close to linear for squared ones), "powers" of two
-    (n log² n), or "tree" for blocks of the `Tree` that comes next, which then never looks inside a bucket.
+    ``sizes``: "all" buckets (quadratic time, so of at most 131,072 cells), "powers" of two (n log² n), or "tree" for
+    blocks of the `Tree` that comes next, which then never looks inside a bucket.
 
     Args:
         metric: What a bucket costs: absolute or squared deviations.
@@ -62,6 +64,11 @@ class Smooth:
     def __post_init__(self) -> None:
         if self.metric == "squared" and self.centre != "mean":
             raise MechanismError("smooth: squared deviations are about the mean")
+
+    def check(self, cells: int) -> None:
+        """Refuse more cells than can be grouped, before anything is paid for."""
+        if self.sizes == "all" and cells > _LONGEST_ALL:
+            raise MechanismError(f'smooth: sizes "all" takes at most {_LONGEST_ALL:,} cells; use "powers"')
 
     def buckets(
         self, right: PrivateCounts, scales: tuple[Fraction, ...], lengths: tuple[int, ...]
@@ -89,12 +96,11 @@ class Smooth:
             m = highs - lows
             costs = squared_deviations(x, lows, highs) - variance * (m - 1) + totals / m
             return np.sort(lows[tree_grouping(parent, costs) == 1])
-        total = 2.0 * float(scales[0]) ** 2
-        if self.sizes == "all":
-            starts: IntArray = lengthwise_grouping(x, total, variance)
-            return starts
         m = np.maximum(np.arange(n + 1), 1)
-        return squared_power_grouping(x, total / m - variance * (m - 1))
+        prices = 2.0 * float(scales[0]) ** 2 / m - variance * (m - 1)
+        search = squared_grouping if self.sizes == "all" else squared_power_grouping
+        starts: IntArray = search(x, prices)
+        return starts
 
     def _costs(
         self, unit_scale: Fraction, scales: tuple[Fraction, ...], lengths: tuple[int, ...]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dphist.audit.neighbours import pair
 from dphist.inference.estimate import Estimate, PieceNoise
-from dphist.kernels.segmentation import Rows
+from dphist.kernels.buckets.segmentation import Rows
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.questions import Candidates, IntArray, Layout

@@ -1,5 +1,5 @@
-"""Buckets of neighbouring cells: what each costs, and the cheapest way to cut a row into them.
+"""Buckets of neighbouring cells: the cheapest way to cut a row into them, exactly, under several costs.
 
-`deviations` and `bisection` are costs, exact in integers; `cheapest` and `lengthwise` search. V-optimal histograms,
-whose costs do not depend on the noise, are in `dphist.kernels.segmentation`.
+`deviations` are sums of absolute deviations of given buckets, which trusted code may noise; `cheapest` weighs buckets
+one by one, whatever they cost. `segmentation` finds V-optimal histograms close to linear time by `sweeps`.
 """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.buckets.deviations import mean_row, median_row, rank
+from dphist.kernels.buckets.deviations import grow, rank
 from dphist.kernels.compile import kernel
 
 FloatArray = NDArray[np.float64]
@@ -44,8 +44,7 @@ def starts_of(cut: IntArray) -> IntArray:
 def push_deviation_rows(
     values: IntArray,
     distinct: IntArray,
-    place: NDArray[np.int32],
-    prefix: IntArray,
+    place: IntArray,
     first: int,
     last: int,
     grid: int,
@@ -65,17 +64,10 @@ def push_deviation_rows(
     shorts = short_noise.shape[0]
     taken = 0
     noised = len(long_noise) > 0
-    inverse = np.zeros(n + 1)
-    for m in range(1, n + 1):
-        inverse[m] = 1.0 / m
-    tally = np.zeros(len(distinct), np.int32)
-    remainder = np.empty(n, np.int64)
+    tally = np.empty(len(distinct), np.int64)
     row = np.empty(n, np.int64)
     for i in range(first, last):
-        if about_median:
-            median_row(values, distinct, place, prefix, i, tally, row)
-        else:
-            mean_row(values, distinct, place, prefix, i, inverse, grid, tally, remainder, row)
+        grow(values, distinct, place, i, n - i, 1, grid, 1, about_median, tally, row)
         base = best[i] + price
         near = min(shorts, n - i)
         for m in range(near):
@@ -94,17 +86,55 @@ def push_deviation_rows(
 def deviation_grouping(values: IntArray, price: int, *, grid: int, about_median: bool) -> IntArray:
     """Starts of the cheapest buckets at cost Σ|x − centre| + price, no noise: for values that are already public."""
     n = len(values)
-    distinct, place = rank(values)
-    prefix = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
     best = np.full(n + 1, UNREACHED, np.int64)
     cut = np.zeros(n + 1, np.int64)
     best[0] = 0
     none = np.zeros((0, 0), np.int64)
     push_deviation_rows(
-        values, distinct, place, prefix, 0, n, grid, about_median, price, none, none.reshape(-1), best, cut
+        values, *rank(values), 0, n, grid, about_median, price, none, none.reshape(-1), best, cut
     )
     starts: IntArray = starts_of(cut)
     return starts
+
+
+@kernel
+def prefix_squares(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Running sums of the values and of their squares, the squares with a second word for what rounding loses.
+
+    One huge value would otherwise swallow the differences among small ones behind it. Values are moved by their
+    median first, made whole so that sums of integers stay exact.
+    """
+    n = len(values)
+    centre = np.floor(np.sort(values)[n // 2])
+    total = np.zeros(n + 1)
+    square = np.zeros(n + 1)
+    lost = np.zeros(n + 1)
+    for i in range(n):
+        x = values[i] - centre
+        total[i + 1] = total[i] + x
+        a, b = square[i], x * x
+        s = a + b
+        back = s - a
+        square[i + 1] = s
+        lost[i + 1] = lost[i] + ((a - (s - back)) + (b - back))
+    return total, square, lost
+
+
+@kernel
+def squared_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
+    """Starts of the cheapest buckets at cost Σ(x − mean)² + prices[length], every length allowed: quadratic time."""
+    n = len(values)
+    total, square, lost = prefix_squares(values)
+    best, cut = np.full(n + 1, np.inf), np.zeros(n + 1, np.int64)
+    best[0] = 0.0
+    for i in range(n):
+        for j in range(i + 1, n + 1):
+            whole = total[j] - total[i]
+            spread = ((square[j] - square[i]) + (lost[j] - lost[i])) - whole * whole * (1.0 / (j - i))
+            cost = best[i] + (max(spread, 0.0) + prices[j - i])
+            if cost < best[j]:
+                best[j], cut[j] = cost, i
+    return starts_of(cut)
 
 
 @kernel
@@ -184,29 +214,6 @@ def tree_grouping(parent: IntArray, costs: NDArray[Any]) -> IntArray:
             covered[i] = True
             whole[i] = 0
     return whole
-
-
-@kernel
-def prefix_squares(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Running sums of the values and of their squares, the squares with a second word for what rounding loses.
-
-    One huge value would otherwise swallow the differences among small ones behind it. Values are moved by their
-    median first, made whole so that sums of integers stay exact.
-    """
-    n = len(values)
-    centre = np.floor(np.sort(values)[n // 2])
-    total = np.zeros(n + 1)
-    square = np.zeros(n + 1)
-    lost = np.zeros(n + 1)
-    for i in range(n):
-        x = values[i] - centre
-        total[i + 1] = total[i] + x
-        a, b = square[i], x * x
-        s = a + b
-        back = s - a
-        square[i + 1] = s
-        lost[i + 1] = lost[i] + ((a - (s - back)) + (b - back))
-    return total, square, lost
 
 
 def squared_power_grouping(values: FloatArray, prices: FloatArray) -> IntArray:

@@ -10,10 +10,12 @@ from math import ceil
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.kernels.buckets.bisection import LATTICE, bisection_errors, cuts_ok, run_errors
+from dphist.kernels.buckets.deviations import bisection_errors, bucket_deviations
 from dphist.kernels.compile import only_read
 from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
+# Errors are integers in units of 2^−LATTICE records.
+LATTICE = 10
 # Errors of n cells that sum to this stay in 64 bits on the lattice, and so do their products with n ≤ 2²⁴
 # cells.
 _LARGEST_SUM = 2**49
@@ -52,7 +54,7 @@ class Bisections:
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score every cut of every part."""
         _, starts = layout.group()
-        scores = -bisection_errors(_cut(counts), starts)
+        scores = -bisection_errors(_cut(counts), starts, 1 << LATTICE)
         scores -= lattice_price(self.price)
         scores[starts[:-1]] += lattice_price(self.price)
         yield Candidates(scores, starts, error_range(int(np.diff(starts).max(initial=2))))
@@ -98,12 +100,12 @@ class Configurations:
         """Score every number of cuts."""
         values = _cut(counts)
         change = (
-            run_errors(values, self.first, self.middle)
-            + run_errors(values, self.middle, self.last)
-            - run_errors(values, self.first, self.last)
+            _run_errors(values, self.first, self.middle)
+            + _run_errors(values, self.middle, self.last)
+            - _run_errors(values, self.first, self.last)
             + lattice_price(self.price)
         )
-        whole = run_errors(values, only_read(np.array([0])), only_read(np.array([values.size])))
+        whole = _run_errors(values, only_read(np.array([0])), only_read(np.array([values.size])))
         apart = whole - (values.size - 1) * lattice_price(self.price)
         scores = np.concatenate([np.zeros(1, dtype=np.int64), -np.cumsum(change), apart])
         yield Candidates(scores, np.array([0, scores.size], dtype=np.int64), error_range(layout.size))
@@ -120,6 +122,22 @@ def lattice_price(price: Fraction) -> int:
     """The price of a cut on the lattice: public, so any rounding of it will do."""
     most = _LARGEST_PRICE // _MOST_CELLS
     return int(max(min(ceil(price * 2**LATTICE), most), -most))
+
+
+def _run_errors(values: IntArray, first: IntArray, last: IntArray) -> IntArray:
+    """The error of each run of cells, floored to the lattice."""
+    errors: IntArray = bucket_deviations(values, first, last, 1 << LATTICE, 0, False)
+    return errors
+
+
+def cuts_ok(first: IntArray, middle: IntArray, last: IntArray, cells: int) -> bool:
+    """Tell whether every cut parts a run of cells that the cuts before it left."""
+    ends = {0: cells}
+    for a, m, b in zip(first.tolist(), middle.tolist(), last.tolist(), strict=True):
+        if not a < m < b or ends.get(a) != b:
+            return False
+        ends[a], ends[m] = m, b
+    return True
 
 
 def _check_size(layout: Layout) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.segmentation import LARGEST_EXACT_SQUARES, LARGEST_SUM, Rows
+from dphist.kernels.buckets.segmentation import LARGEST_EXACT_SQUARES, LARGEST_SUM, Rows
 from dphist.kernels.special import log_factorial
 from dphist.private.questions import Candidates, IntArray, Layout, proven
 

@@ -140,7 +140,6 @@ class AbsoluteDeviation:
     def _all(self, counts: IntArray, noise: PricedNoise) -> IntArray:
         n = counts.size
         distinct, place = rank(counts)
-        prefix = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         best = np.full(n + 1, UNREACHED, np.int64)
         cut = np.zeros(n + 1, np.int64)
         best[0] = 0
@@ -161,7 +160,6 @@ class AbsoluteDeviation:
                 counts,
                 distinct,
                 place,
-                prefix,
                 first,
                 last,
                 self._steps,
@@ -189,7 +187,7 @@ class AbsoluteDeviation:
     def _tree(self, counts: IntArray, noise: PricedNoise) -> IntArray:
         lengths = tuple(int(length) for length in self.sizes)
         parent, lows, highs, levels = nested_buckets(counts.size, lengths)
-        costs = bucket_deviations(counts, lows, highs, self._steps, self.centre == "median")
+        costs = bucket_deviations(counts, lows, highs, self._steps, 1, self.centre == "median")
         sizes = highs - lows
         longest = int(sizes.max())
         if longest > 1:

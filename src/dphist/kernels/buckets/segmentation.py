@@ -1,4 +1,8 @@
-"""Searches over sweeps: a price per bucket, or k buckets with few rows in memory."""
+"""V-optimal histograms, the least-cost step function through a row: a price per bucket, or k buckets, in few rows.
+
+Divide-and-conquer would be wrong here: the bucket costs of unsorted data are not Monge. Pruning by cost alone (PELT)
+degrades to n² on long buckets. The textbook programs they are measured against are in dphist-bench.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import InputError
+from dphist.kernels.buckets.cheapest import starts_of
 from dphist.kernels.buckets.deviations import rank
-from dphist.kernels.segmentation import absolute, squared
+from dphist.kernels.buckets.sweeps import (
+    prefix_sums,
+    sweep_absolute,
+    sweep_squared,
+    whole_absolute,
+    whole_squared,
+)
 
 IntArray = NDArray[np.int64]
 Loss = Literal["squared", "absolute"]
@@ -73,9 +84,10 @@ def segment(
 def _penalised_squared(values: IntArray, price: float) -> IntArray:
     n = values.size
     best, back = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
-    prefixes = squared.prefix_sums(values)
-    squared.sweep(values, *prefixes, _inverses(n), False, False, price, best[:1], 0, n, best, back)
-    return _trace(back)
+    prefixes = prefix_sums(values)
+    sweep_squared(values, *prefixes, _inverses(n), False, False, price, best[:1], 0, n, best, back)
+    starts: IntArray = starts_of(back)
+    return starts
 
 
 def _penalised_absolute(values: IntArray, price: Fraction) -> IntArray:
@@ -86,17 +98,9 @@ def _penalised_absolute(values: IntArray, price: Fraction) -> IntArray:
         finest //= 2
     step = min(round(price * finest), LARGEST_SUM // n)
     best, back = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
-    absolute.sweep(values * finest, False, step, best[:1], 0, n, best, back)
-    return _trace(back)
-
-
-def _trace(back: IntArray) -> IntArray:
-    starts = []
-    t = back.size - 1
-    while t > 0:
-        t = int(back[t])
-        starts.append(t)
-    return np.array(starts[::-1], dtype=np.int64)
+    sweep_absolute(values * finest, False, step, best[:1], 0, n, best, back)
+    starts: IntArray = starts_of(back)
+    return starts
 
 
 def _fixed(values: IntArray, bins: int, loss: Loss) -> IntArray:
@@ -135,7 +139,7 @@ class Rows:
         self._values, self._loss, self._lattice = values, loss, lattice
         self._size = values.size
         if loss == "squared":
-            self._sums, self._inverses = squared.prefix_sums(values), _inverses(self._size)
+            self._sums, self._inverses = prefix_sums(values), _inverses(self._size)
         else:
             self._ranked = rank(values)
 
@@ -175,15 +179,15 @@ class Rows:
 
     def _whole(self, right: int, *, forward: bool) -> NDArray[Any]:
         if self._loss == "absolute":
-            costs: NDArray[Any] = absolute.whole_costs(self._values, self._ranked, right, forward)
+            costs: NDArray[Any] = whole_absolute(self._values, self._ranked, right, forward)
         else:
-            costs = squared.whole_costs(*self._sums, self._inverses, self._lattice, right, forward)
+            costs = whole_squared(*self._sums, self._inverses, self._lattice, right, forward)
         return costs
 
     def _after(self, previous: NDArray[Any], buckets: int, last: int, out: NDArray[Any]) -> None:
         """Fill the row of ``buckets`` + 1 buckets from the row before, for the first ``last`` values."""
         if self._loss == "absolute":
-            absolute.sweep(self._values, True, 0, previous, buckets, last, out, _NOTHING)
+            sweep_absolute(self._values, True, 0, previous, buckets, last, out, _NOTHING)
         else:
             given = self._values, *self._sums, self._inverses, self._lattice
-            squared.sweep(*given, True, 0.0, previous, buckets, last, out, _NOTHING)
+            sweep_squared(*given, True, 0.0, previous, buckets, last, out, _NOTHING)
