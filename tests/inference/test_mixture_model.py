@@ -8,9 +8,7 @@ import pytest
 
 from dphist.errors import QueryError
 from dphist.inference.tables.mixture import MixtureModel, NoisyTable, _Fit, fit_mixture
-from dphist.inference.tables.shrinking import shrink
 from dphist.inference.tables.synthesis import PublishedModel, deal, synthesise
-from dphist.mechanisms.wide.chosen import merge_values, shares_within
 
 SHAPE = (3, 4, 2)
 
@@ -106,35 +104,6 @@ def test_noise_without_dependence_is_not_fitted():
     assert np.mean([np.abs(found.table(p.axes) - 1 / 64).sum() for p in pairs]) < 0.5 * raw
 
 
-def test_shrinking_believes_what_noise_cannot_explain():
-    flat = np.full((5, 5), 10.0)
-    far, near = flat.copy(), flat + np.tile([0.5, -0.5, 0.5, -0.5, 0.0], (5, 1))
-    far[0, 0], far[4, 4] = 90.0, -70.0
-    assert shrink(far, 1.0, flat)[0, 0] > 70
-    assert np.allclose(shrink(near, 4.0, flat), flat)
-    assert shrink(far, 1.0, flat).min() >= 0
-    assert shrink(far, 1.0, flat).sum() == pytest.approx(250)
-    # With one degree of freedom there is nothing to gain.
-    assert shrink(np.array([[3.0, 1.0], [1.0, 3.0]]), 9.0, np.full((2, 2), 2.0)).tolist() == [
-        [3.0, 1.0],
-        [1.0, 3.0],
-    ]
-
-
-def test_rare_values_are_merged_and_taken_apart_again():
-    counts = np.array([0.0, 3, 4, 80, 1, 1, 1, 90, 2])
-    groups = merge_values(counts, 6, ordered=True)
-    assert np.array_equal(np.unique(groups), np.arange(groups.max() + 1))
-    assert (np.diff(groups) >= 0).all()
-    assert (np.bincount(groups, counts)[:-1] >= 2).all()
-    within = shares_within(counts, groups)
-    assert np.allclose(np.bincount(groups, within), 1)
-    coarse = MixtureModel(
-        (int(groups.max()) + 1,), np.ones(1), (np.bincount(groups, counts) / counts.sum())[:, None]
-    )
-    assert np.allclose(coarse.spread([groups], [within]).table((0,)), counts / counts.sum())
-
-
 def test_records_keep_published_pairs_better_than_chance_would():
     truth = model(4, (6, 5, 4), 7)
     tables: dict[tuple[int, ...], Any] = {
@@ -165,11 +134,13 @@ def test_guesses_agree_with_published_pairs():
     assert np.allclose(published.boxes(low, high), [cube[1:3, 0:1, 0:2].sum(), 1.0], atol=1e-6)
 
 
-def test_long_columns_are_fitted_against_the_others_alone_to_the_same_model():
+def test_long_columns_are_fitted_against_the_others_alone_to_the_same_model(monkeypatch):
     """What a column would have said of itself was counted as nothing: leaving it out changes rounding alone."""
     shape, draw = (40, 5, 6, 30), np.random.default_rng(2)
     pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
     tables = [NoisyTable((a, b), draw.uniform(0, 20, (shape[a], shape[b])), 4.0) for a, b in pairs]
-    plain, cut = (fit_mixture(shape, tables, 3_000.0, components=8, steps=50, long=long) for long in (0, 30))
+    plain = fit_mixture(shape, tables, 3_000.0, components=8, steps=50)
+    monkeypatch.setattr("dphist.inference.tables.mixture._LONG", 30)
+    cut = fit_mixture(shape, tables, 3_000.0, components=8, steps=50)
     for axes in pairs:
         assert np.allclose(plain.table(axes), cut.table(axes), rtol=1e-3, atol=1e-6)

@@ -12,7 +12,7 @@ import numpy as np
 import dphist.private
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.queries.counting import Heights, Identity, Middles, Totals
-from dphist.private.queries.dependence import TableDistances, TopDependence
+from dphist.private.queries.dependence import TopDependence
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.prefixes import PrefixRoots
@@ -78,10 +78,6 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
         (TopDependence(((0, 1),), 1), TABLE),
         (TopDependence(((0, 1),), 1), Layout((2, 3))),
         *[(TopDependence(((0, 1), (0, 2), (1, 2)), top), Layout((2, 2, 2))) for top in (1, 2)],
-    ],
-    TableDistances: [
-        (TableDistances(((0,), (0, 1)), np.array([1, 2, 0, 1, 5, 0]), np.array([0, 2])), TABLE),
-        (TableDistances(((0,),), np.array([2, 0, 1, 3]), np.array([1])), LINE),
     ],
     # Larger trees, and hierarchies, are in `test_ranged`.
     RangedTables: [

@@ -6,21 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-import numpy as np
-
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.fitting import agreeing
 from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
-from dphist.inference.tables.shrinking import shrink_together
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import Large, Share, checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges, measure_residuals
-from dphist.mechanisms.wide.fit import publish_near
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.domain import Domain
 from dphist.model.phrases import UNPAIRED
@@ -39,8 +35,7 @@ class Added:
     What `dphist.publishing.adding.add_tables` makes of a release: the first part of the budget was spent before, by
     ``first``; the rest measures the residuals of further tables with the best shares (as `Residuals` does). Least
     squares takes both at once, so a table that was measured twice is better known, and one that overlaps an older one
-    agrees with it. Where the first fitted a model, it is fitted anew to all tables that were measured as they are
-    published; where rare values were merged for it, the older model stays and new tables are shrunk towards it.
+    agrees with it. Where the first fitted a model, it is fitted anew to all tables that were measured.
 
     Private by sequential composition: two questions about the same records, whose shares sum to one, each private
     by its own proof. That the second was chosen after seeing the answer to the first changes nothing (adaptive
@@ -109,16 +104,7 @@ class Added:
         if not isinstance(known.model, PublishedModel | LaterModel):
             settled = agreeing(shape, asked, residuals.table)
             return TableEstimate(settled, errors, note)
-        pairs = [axes for axes in known.tables if len(axes) == 2]
-        measured = [old.residuals.covers(axes) for axes in pairs]
-        if all(measured) or not any(len(each.axes) > 1 for each in old.residuals.measured):
-            return self._mixture.together(errors, asked, note)
-        total = max(1.0, float(residuals.table(())))
-        model = known.model.mixture
-        new = [axes for axes in {inner for axes in wanted for inner in subsets(axes)} if axes]
-        near = {axes: np.asarray(table) for axes, table in known.tables.items() if axes}
-        near |= shrink_together(residuals, new, lambda axes: total * model.table(axes))
-        return publish_near(shape, asked, total, near, model, errors, note)
+        return self._mixture.together(errors, asked, note)
 
     @property
     def _mixture(self) -> Mixture:

@@ -138,8 +138,7 @@ class Auto:
                 raise MechanismError(
                     "auto: beyond memory only a mechanism that publishes tables can be chosen"
                 )
-            rest = data if self.look is None else self.look.count(data)
-            found = self.chosen.estimate_tables(rest)
+            found = self.chosen.estimate_tables(data)
             named = replace(self, chosen=made_by(self.chosen, found))
             return replace(found, note=self._said(None, found.note), made_by=named)
         parts = [] if data.workload is None else [part for _, part in data.workload.parts] or [data.workload]
@@ -156,11 +155,11 @@ class Auto:
             from dphist.mechanisms.residuals import Residuals
 
             chosen: TableMechanism = Residuals()
-            said, look = "by themselves (residuals), which keeps guaranteed intervals narrow", None
+            said = "by themselves (residuals), which keeps guaranteed intervals narrow"
             found = chosen.estimate_tables(data)
         else:
             from dphist.mechanisms.wide.choice import publish_tables
 
-            said, look, chosen, found = publish_tables(data)
-        named = replace(self, look=look, chosen=made_by(chosen, found))
+            said, chosen, found = publish_tables(data)
+        named = replace(self, chosen=made_by(chosen, found))
         return replace(found, note=self._said(f"{reason} {said}", found.note), made_by=named)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from dphist.inference.tables.residuals import Axes
 from dphist.inference.tables.synthesis import LaterModel
 from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
-from dphist.mechanisms.wide.chosen import ChosenPairs, Strength
+from dphist.mechanisms.wide.chosen import measure_chosen, measure_singles
 from dphist.mechanisms.wide.fit import fit_together
-from dphist.mechanisms.wide.outlook import COUNT_SHARE, Outlook
+from dphist.mechanisms.wide.outlook import COUNT_SHARE, WAYS, Outlook, Way
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model import phrases
 from dphist.model.domain import Domain
@@ -43,8 +43,8 @@ class Course:
     """The share of the right that counted the records."""
     look: Annotated[Fraction, Bounds(0, 1)] = Fraction(0)
     """What of the rest a look at the most dependent pairs cost."""
-    way: Literal["together", "apart"] = "together"
-    """Whether all wanted tables were measured at once, or single columns and perhaps pairs."""
+    way: Way = "together"
+    """Whether all wanted tables were measured at once, single columns and then some pairs, or single columns alone."""
 
 
 @checked
@@ -58,25 +58,21 @@ class Mixture:
 
     * where noise is small (beside sampling error, or beside how far pairs are from independence), all wanted tables at
       once, residual by residual with the best shares (as `Residuals`);
-    * else tables of one attribute first; then, if pairs are further from independence than noise would be, pairs chosen
-      in two rounds where the model is furthest from the records, rare values merged;
-    * else tables of one attribute alone, with all that is left.
+    * else tables of one attribute first, then pairs chosen in two rounds where the model is furthest from the records;
+    * else, where pairs would drown in noise, tables of one attribute alone.
 
     Synthetic records of all columns keep the published pairs. Tables that were measured have exact intervals, widened
     to hold what is published; what the model guessed has none.
 
     Private because every number it uses comes from a question that was paid for, with shares that sum to one: totals of
     tables, one number of how dependent pairs are, and choices by the exponential mechanism, each with its proof
-    (`dphist.private.queries.tables`, `dphist.private.queries.dependence`, `dphist.private.scores.tables`). Merging
-    values by noisy counts leaves one step one step.
+    (`dphist.private.queries.tables`, `dphist.private.queries.dependence`, `dphist.private.scores.tables`).
 
     Args:
         tables: The axes of each announced table; read off the workload by default, else all of ``ways`` attributes.
         ways: How many attributes the tables have when none are announced.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
-        long: Columns of at least this many values are held against other columns alone when the model is fitted, which
-            takes a fraction of the time; 0 for none, as in releases before.
         course: Filled in by the release: what was decided on the way. With it nothing is forecast again.
 
     Example:
@@ -90,7 +86,6 @@ class Mixture:
     ways: Annotated[int, Bounds(1, 16)] = 2
     classes: Annotated[int, Bounds(1, 1000)] = 120
     steps: Annotated[int, Bounds(1, 10_000)] = 700
-    long: Annotated[int, Bounds(0)] = 512
     course: Course | None = field(default=None, compare=False)
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
@@ -126,15 +121,21 @@ class Mixture:
             doubt = math.sqrt(float(np.max(seen.variance))) / unit
             outlook = outlook.seen(float(seen.values[0]) / unit, doubt)
         if self.course is None:
-            together, apart = outlook.losses()
-            course = replace(course, way="together" if together <= apart else "apart")
+            course = replace(course, way=WAYS[int(np.argmin(outlook.losses()))])
+        kinds = () if self.tables else announced_kinds(rest)
+        pairs = outlook.pairs
         if course.way == "together":
             found = self._planned(rest, asked, outlook.wanted)
+        elif course.way == "apart":
+            errors, many = measure_chosen(rest, pairs, outlook.total, kinds, self.classes, self.steps)
+            note = (
+                f"tables of one attribute were measured, then {many} of {len(pairs)} pairs, chosen where a model was "
+                "furthest from the records; a mixture of products says the rest"
+            )
+            found = self.together(errors, asked, note)
         else:
-            kinds = () if self.tables else announced_kinds(rest)
-            pairs = list(outlook.pairs)
-            chosen = ChosenPairs(asked, pairs, self.classes, self.steps, kinds, self.long)
-            found = chosen.estimate(rest, Strength(rest.law(), outlook.total))
+            note = f"{phrases.UNPAIRED} Tables of one attribute were measured with the whole budget"
+            found = self.together(measure_singles(rest), asked, note)
         return replace(found, made_by=replace(self, course=course))
 
     def _planned(self, data: PrivateRecords, asked: Sequence[Axes], wanted: Sequence[Axes]) -> TableEstimate:
@@ -151,9 +152,7 @@ class Mixture:
 
         Those of ``asked`` that are not covered are the model's guess.
         """
-        later = LaterModel(
-            partial(fit_together, errors.residuals, asked, self.classes, self.steps, self.long)
-        )
+        later = LaterModel(partial(fit_together, errors.residuals, asked, self.classes, self.steps))
         return TableEstimate(later, errors, note, later)
 
 

@@ -16,8 +16,8 @@ from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.residuals import Residuals, asked_ranges
+from dphist.mechanisms.wide.outlook import HALF_MEAN
 from dphist.mechanisms.wide.ranges import plan_axes
-from dphist.mechanisms.wide.singles import HALF_MEAN
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain
@@ -89,9 +89,7 @@ def wide_cases(
     outlook = counted(right, recipe.tables, recipe.ways)[1].counted(float(records))
     if not outlook.pairs:
         return {}
-    best = np.minimum(outlook.together, outlook.apart)
-    if float(outlook.likely @ best) > outlook.plain:
-        return {}
+    best = outlook.ways.min(axis=0)
     # Errors there are of tables without negative cells; beside least squares, which may have any.
     uncut = outlook.mean(HALF_MEAN * np.sqrt(outlook.variances[0]) * outlook.cells / outlook.total)
     return {

@@ -17,17 +17,14 @@ Nothing above the gate sees a code: mechanisms import neither sources nor `dphis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import NoReturn
 
 from dphist.errors import MechanismError, RightUsed
 from dphist.model.budget import Budget
-from dphist.model.coded import Axes, Countable
-from dphist.model.domain import Domain, Ordinal
+from dphist.model.coded import Countable
+from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.law import Kind, NoiseLaw
 from dphist.model.phrases import counted
@@ -37,14 +34,14 @@ from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts, open_held, open_replay
 from dphist.private.held import Held
 from dphist.private.noise import Noise
-from dphist.private.queries.dependence import TableDistances, TopDependence
+from dphist.private.queries.dependence import TopDependence
 from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import TableTotals
-from dphist.private.questions import IntArray, Layout, Moves, own_array
+from dphist.private.questions import IntArray, Moves
 from dphist.private.scores.tables import TableErrors
 from dphist.private.transcript import Replay
 
-_ASKED = (TableTotals, RangedTables, TopDependence, TableDistances)
+_ASKED = (TableTotals, RangedTables, TopDependence)
 _CHOSEN = (TableErrors,)
 
 
@@ -83,18 +80,7 @@ class PrivateRecords:
         """Share the budget among several questions about the same records; shares must sum to exactly 1."""
         return tuple(PrivateRecords(right) for right in self._right.split(*parts))
 
-    def merge(self, groups: Sequence[IntArray]) -> PrivateRecords:
-        """Merge values of every attribute by public groups; one step stays one, as under `PrivateCounts.coarsen`."""
-        right = self._right
-        held, layout = _merged(right._take(), right._layout, groups)
-        unit_budget = replace(right._budget, change=right._budget.change.merged())
-        return PrivateRecords(right._child(held, layout, unit_budget, right._path))
-
-    def measure(
-        self,
-        query: TableTotals | RangedTables | TopDependence | TableDistances,
-        noise: Kind | None = None,
-    ) -> Noisy:
+    def measure(self, query: TableTotals | RangedTables | TopDependence, noise: Kind | None = None) -> Noisy:
         """Count tables or residuals, all in one pass, with exact noise."""
         if not isinstance(query, _ASKED):
             raise MechanismError("of records only tables can be measured: ask TableTotals or RangedTables")
@@ -144,51 +130,3 @@ def open_records_replay(
     """Open a gate with a transcript behind it and no records at all."""
     right, replay = open_replay(domain, budget, unit, transcript, workload=workload)
     return PrivateRecords(right), replay
-
-
-@dataclass(frozen=True, eq=False)
-class _MergedRecords:
-    """Tables of merged values: every table is counted as it is, and its cells are added up by group."""
-
-    records: Countable
-    domain: Domain
-    groups: tuple[IntArray, ...]
-
-    def tables(self, tables: Sequence[Axes]) -> list[IntArray]:
-        """Count tables, and merge them axis by axis."""
-        found = self.records.tables(tables)
-        return [
-            _merge_axes(table, [self.groups[axis] for axis in axes])
-            for axes, table in zip(tables, found, strict=True)
-        ]
-
-
-def _merged(held: Any, layout: Layout, groups: Sequence[IntArray]) -> tuple[Any, Layout]:
-    """Merge values of every attribute by public groups: what a right then holds, and its layout.
-
-    Every record has one value in each attribute and every value one group, so a record lies in exactly one merged cell:
-    one step in a cell is one step in the merged one. Groups are copied into memory that nobody else can write to.
-    """
-    if len(groups) != len(layout.shape) or layout.domain is None:
-        raise MechanismError("groups: give one array for each attribute")
-    owned = tuple(own_array(group) for group in groups)
-    for group, size in zip(owned, layout.shape, strict=True):
-        if group.shape != (size,) or not np.array_equal(np.unique(group), np.arange(int(group.max()) + 1)):
-            raise MechanismError("groups: number the groups of an attribute's values from zero without gaps")
-    names, sizes = layout.domain.names, [int(group.max()) + 1 for group in owned]
-    domain = Domain([Ordinal(name, range(size)) for name, size in zip(names, sizes, strict=True)])
-    coarse = Layout(domain.shape, None, 1, domain, None)
-    if held is None:
-        return None, coarse
-    if isinstance(held, Held):
-        return Held(_MergedRecords(held.records, domain, owned)), coarse
-    return _merge_axes(held.reshape(layout.shape), owned).reshape(-1), coarse
-
-
-def _merge_axes(table: IntArray, groups: Sequence[IntArray]) -> IntArray:
-    """Add up the cells of a table whose values share a group, axis by axis."""
-    for axis, group in enumerate(groups):
-        coarse = np.zeros((int(group.max()) + 1, *np.moveaxis(table, axis, 0).shape[1:]), dtype=np.int64)
-        np.add.at(coarse, group, np.moveaxis(table, axis, 0))
-        table = np.moveaxis(coarse, 0, axis)
-    return np.ascontiguousarray(table)

@@ -49,8 +49,8 @@ _LEAST = 1e-6
 _STEP, _FIRST, _SECOND = 0.05, 0.9, 0.99
 # Multiplications that one fit may take: classes and steps give way beyond (about a minute of one core).
 _MOST_WORK = 1.2e12
-# Values × classes × steps that one fit with a long column may take (some ten seconds of one core).
-_MOST_TOUCHED = 2e8
+# From so many values on a column is long; values × classes × steps that a fit with one may take (some ten seconds).
+_LONG, _MOST_TOUCHED = 512, 2e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +95,6 @@ class MixtureModel:
                 chances[bounded] *= up[ends] - up[low[bounded, axis]]
         return np.asarray(np.maximum(chances, 0.0).sum(axis=1), dtype=np.float64)
 
-    def spread(self, groups: Sequence[IntArray], shares: Sequence[FloatArray]) -> MixtureModel:
-        """Give the same model over finer values: each merged value hands its chance to the values it was made of."""
-        rows = [
-            self.column(axis)[group] * share[:, None]
-            for axis, (group, share) in enumerate(zip(groups, shares, strict=True))
-        ]
-        return MixtureModel(tuple(len(group) for group in groups), self.weights, np.concatenate(rows))
-
 
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
@@ -122,7 +114,6 @@ def fit_mixture(
     steps: int = 500,
     price: float = 1.0,
     fits: int = 2,
-    long: int = 0,
 ) -> MixtureModel:
     """Fit a mixture of products to noisy tables of one, two or more attributes.
 
@@ -134,12 +125,10 @@ def fit_mixture(
         steps: Of gradient descent, at most; very wide tables get fewer.
         price: What dependence costs, in units of ``total`` ÷ (the tables' median deviation).
         fits: How many models are fitted from different starts; their mean, a mixture again, errs less than each.
-        long: Columns of at least ``long`` values are held against the other columns alone, never against themselves,
-            which is most of the work where there is one; 0 for none.
     """
     if total <= 0 or not tables:
         return _flat(shape)
-    fit = _Fit(tuple(shape), tables, float(total), components, steps, price, fits, long)
+    fit = _Fit(tuple(shape), tables, float(total), components, steps, price, fits)
     # Both descents are one thing to wait for.
     going = steps_of("fitting a model to the tables", fits * fit.steps, apart=10)
     found = [fit.run(number, going) for number in range(fits)]
@@ -173,23 +162,19 @@ class _Fit:
         steps: int,
         price: float,
         fits: int,
-        long: int = 0,
     ) -> None:
         self.shape = shape
         sizes = np.array([*shape, 1])
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.owner = np.repeat(np.arange(sizes.size), sizes)
         rows = int(self.starts[-1])
-        own = [size * size for size in shape if long and size >= long]
+        own = [size * size for size in shape if size >= _LONG]
         room = _MOST_WORK / (4.0 * (rows * rows - sum(own)) * fits)
-        self.classes = max(8, min(components, int(room / max(1, min(steps, 300)))))
-        self.steps = max(50, min(steps, int(room / self.classes)))
-        if own:
-            # There it is exponentials and logarithms of every value in every class that take the time.
-            touched = float(rows) * self.classes * self.steps * fits
-            thinner = math.sqrt(min(1.0, _MOST_TOUCHED / touched))
-            self.classes = max(8, int(self.classes * thinner))
-            self.steps = max(50, int(self.steps * thinner))
+        # Of a long column it is exponentials and logarithms of every value in every class that take the time.
+        touched = float(rows) * components * steps * fits
+        thinner = math.sqrt(min(1.0, _MOST_TOUCHED / touched)) if own else 1.0
+        self.classes = max(8, min(int(components * thinner), int(room / max(1, min(steps, 300)))))
+        self.steps = max(50, min(int(steps * thinner), int(room / self.classes)))
         self.total = total
         self.target = np.zeros((rows, rows))
         self.weight = np.zeros((rows, rows))
@@ -204,16 +189,16 @@ class _Fit:
             elif table.axes:
                 self._place(table.axes, table.values / total, total**2 / variance)
         self.price = price * total / float(np.median(deviations)) if deviations else 0.0
-        self.blocks = self._cut(long) if own else None
-        if self.blocks is None:
-            self.target = self.target.astype(np.float32)
-            self.weight = self.weight.astype(np.float32)
+        self.blocks = self._cut()
 
-    def _cut(self, long: int) -> list[_Block]:
-        """What columns are held against each other: all short ones together, and every long one against each part."""
+    def _cut(self) -> list[_Block]:
+        """What columns are held against each other: all short ones together, and every long one against each part.
+
+        A column says nothing of itself, which would be most of the work where it is long.
+        """
         lengths = np.array([*self.shape, 1])
-        parts: list[NDArray[np.int64]] = [np.flatnonzero(lengths[self.owner] < long)]
-        for axis in np.flatnonzero(lengths >= long):
+        parts: list[NDArray[np.int64]] = [np.flatnonzero(lengths[self.owner] < _LONG)]
+        for axis in np.flatnonzero(lengths >= _LONG):
             parts.append(np.arange(self.starts[axis], self.starts[axis + 1]))
         found = []
         for place, rows in enumerate(parts):
@@ -273,22 +258,15 @@ class _Fit:
 
     def _gradient(self, theta: _Single, weights: _Single) -> tuple[_Single, _Single]:
         """The slopes of the objective in every conditional (divided by its class's weight) and in every weight."""
-        pull: _Single
-        if self.blocks is None:
-            pairs = (theta * weights) @ theta.T
-            pairs -= self.target
-            pairs *= self.weight
-            pull = np.asarray(pairs @ theta, dtype=np.float32)
-        else:
-            pull = np.zeros_like(theta)
-            for rows, columns, target, weight in self.blocks:
-                one, other = theta[rows], theta[columns]
-                pairs = (one * weights) @ other.T
-                pairs -= target
-                pairs *= weight
-                pull[rows] += pairs @ other
-                if rows is not columns:
-                    pull[columns] += pairs.T @ one
+        pull = np.zeros_like(theta)
+        for rows, columns, target, weight in self.blocks:
+            one, other = theta[rows], theta[columns]
+            pairs = (one * weights) @ other.T
+            pairs -= target
+            pairs *= weight
+            pull[rows] += pairs @ other
+            if rows is not columns:
+                pull[columns] += pairs.T @ one
         gain: _Single = np.asarray(0.5 * np.einsum("dk,dk->k", pull, theta), dtype=np.float32)
         for table in self.large:
             self._large_gradient(table, theta, weights, pull, gain)

@@ -1,14 +1,9 @@
 """Noisy tables moved towards models of them, a table at a time.
 
-A measured table is unbiased and noisy, a model's table smooth and a little wrong. Shrinking (James and Stein 1961,
-positive part) goes from the model towards the measurement as far as their difference exceeds what noise alone would
-make of it:
-
-    m + f (y − m),   f = max(0, 1 − (1 − 2/k) Σ variance ÷ ‖y − m‖²),
-
-with k degrees of freedom, Π (values − 1); below three there is nothing to gain, and the measurement stands. Many tables
-together (`shrink_together`) tell each other how far models are from measurements (empirical Bayes, Efron and
-Morris 1973): so tables of two values shrink as well, each of which could not by itself.
+A measured table is unbiased and noisy, a model's table smooth and a little wrong. Shrinking (James and Stein 1961)
+goes from the model towards the measurement as far as their difference exceeds what noise alone would make of it. Many
+tables tell each other how far models are from measurements (empirical Bayes, Efron and Morris 1973): so tables of two
+values shrink as well, each of which could not by itself.
 
 Where the model is wrong by more than the noise the measurement speaks; where it is not, the model does. The nearest
 table without negative cells and with the same total follows; `dphist.inference.tables.fitting.settle` then makes tables
@@ -27,7 +22,6 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import nonnegative
 from dphist.inference.tables.fitting import bounds, implied
 from dphist.inference.tables.residuals import Axes, TableResiduals, centred, subsets
-from dphist.kernels.special import log_normal
 
 FloatArray = NDArray[np.float64]
 
@@ -35,27 +29,6 @@ FloatArray = NDArray[np.float64]
 _TAU = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e6])
 # Steps of expectation–maximisation.
 _LEARNING = 15
-# Sizes of counts beside the mean count, and how often what all sizes are expected to be is weighed as one count. A
-# column of fewer values has too little to learn from.
-_SIZES = np.array([0.002, 0.02, 0.1, 0.3, 1.0, 3.0, 10.0])
-_COLUMN_LEARNING, _FEWEST = 12, 3
-
-
-def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray) -> FloatArray:
-    """Move a measured table towards a model of it, as far as noise alone may explain their difference.
-
-    Example:
-        >>> import numpy as np
-        >>> shrink(np.array([10.0, 30.0, 20.0, 40.0]), 3.0, np.array([12.0, 28.0, 20.0, 40.0])).tolist()
-        [11.0, 29.0, 20.0, 40.0]
-    """
-    apart = measured - model
-    freedom = math.prod(size - 1 for size in measured.shape)
-    noise = float(np.broadcast_to(np.asarray(variance, dtype=np.float64), measured.shape).sum())
-    noise *= max(0.0, 1.0 - 2.0 / freedom) if freedom else 0.0
-    energy = float((apart * apart).sum())
-    kept = max(0.0, 1.0 - noise / energy) if energy > noise else 0.0
-    return nonnegative(model + kept * apart, float(model.sum()))
 
 
 def shrink_together(
@@ -110,19 +83,14 @@ def _kept(energy: FloatArray, freedom: FloatArray, least: FloatArray, most: Floa
     tau = np.minimum(least + _TAU[:, None], most)
     grown = 1.0 + tau
     log = -0.5 * (freedom * np.log(grown) + energy / grown)
-    part = _learned(np.exp(log - log.max(axis=0)), _LEARNING)
-    return np.asarray((part * (tau / grown)).sum(axis=0) / part.sum(axis=0), dtype=np.float64)
-
-
-def _learned(fits: FloatArray, steps: int) -> FloatArray:
-    """How likely each row explains each column, but for a factor: how often rows do, all columns say together."""
-    even = np.full(len(fits), 1.0 / len(fits))
-    often = even
-    for _ in range(steps):
+    fits = np.exp(log - log.max(axis=0))
+    often = even = np.full(len(fits), 1.0 / len(fits))
+    for _ in range(_LEARNING):
         part = often[:, None] * fits
-        # As if one more column had been any of them.
-        often = ((part / part.sum(axis=0)).sum(axis=1) + even) / (fits.shape[1] + 1.0)
-    return often[:, None] * fits
+        # As if one more table had been any of them.
+        often = ((part / part.sum(axis=0)).sum(axis=1) + even) / (energy.size + 1.0)
+    part = often[:, None] * fits
+    return np.asarray((part * (tau / grown)).sum(axis=0) / part.sum(axis=0), dtype=np.float64)
 
 
 def _drawn(measured: TableResiduals, axes: Axes, model: FloatArray) -> float:
@@ -188,26 +156,3 @@ def shrink_downward(measured: TableResiduals, tables: Sequence[Axes]) -> dict[Ax
         here = sorted(axes for axes in needed if len(axes) == ways)
         found |= shrink_together(measured, here, lru_cache(None)(model), sampled=True, bounded=True)
     return found
-
-
-def shrink_column(measured: FloatArray, variance: float, total: float) -> FloatArray:
-    """Give a table of one attribute without negative counts, of a known total, from a noisy one.
-
-    The nearest one (`dphist.inference.estimate.nonnegative`) is right where noise is small. Where it is not, noise that
-    happened to be positive stays in every rare value. Here a count has the prior of a mixture of exponential laws of
-    many sizes, from far below the mean count to far above it, learned from the counts themselves (empirical Bayes).
-    Under normal noise of variance v and the size s, a count's posterior is a normal law of mean y − v/s cut at zero.
-    What is published is half way between both.
-    """
-    nearest = nonnegative(measured, total)
-    if measured.size < _FEWEST or total <= 0.0 or variance <= 0.0:
-        return nearest
-    deviation = math.sqrt(variance)
-    sizes = (total / measured.size * _SIZES)[:, None]
-    place = (measured - variance / sizes) / deviation
-    below = log_normal(place)
-    log = variance / (2.0 * sizes**2) - measured / sizes - np.log(sizes) + below
-    inside = deviation * (place + np.exp(-0.5 * place**2 - 0.5 * math.log(2.0 * math.pi) - below))
-    part = _learned(np.exp(log - log.max(axis=0)), _COLUMN_LEARNING)
-    mean = (part * np.maximum(inside, 0.0)).sum(axis=0) / part.sum(axis=0)
-    return np.asarray(0.5 * (nearest + nonnegative(mean, total)), dtype=np.float64)

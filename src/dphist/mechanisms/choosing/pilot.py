@@ -26,8 +26,6 @@ from dphist.mechanisms.options import Share, checked
 from dphist.mechanisms.trees.layout import box_labels
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
-from dphist.private.queries.tables import TableTotals
-from dphist.private.records import PrivateRecords
 
 # What the total and the coarse cube cost, together three percent; with half of it all kinds of questions about made-up
 # cubes of three attributes had 1.18 of the best candidate's error instead of 1.14.
@@ -97,12 +95,6 @@ class PilotQuery:
         """Ask for point masses, then."""
         found, rest = find_point_masses(data, seen.records or 0.0, seen.spread or 0.0, self.heap)
         return replace(seen, point_masses=found), rest
-
-    def count(self, data: PrivateRecords) -> PrivateRecords:
-        """Count records of very many columns, and give back what is left of the right."""
-        first, rest = data.split(self.total, 1 - self.total)
-        first.measure(TableTotals(((),), (Fraction(1),)))
-        return rest
 
 
 def _dependence_of(data: PrivateCounts, records: float) -> float:

@@ -1,8 +1,8 @@
 """Which mechanism publishes tables of few attributes, by what each is expected to be off by.
 
-For records of many columns: plain tables (`Residuals`) or tables with a model fitted to them (`Mixture`), by the
-forecasts of `dphist.mechanisms.wide.outlook` with a noisy total that is paid for; where ranges were announced and a
-tree serves them better than cells added up, the tables that have one. For a cube that fits in memory and tables that
+For records of many columns: tables with a model fitted to them (`Mixture`), which are expected to be off by no more
+than plain ones; where ranges were announced and a tree serves them better than cells added up, the tables that have one
+(`Residuals`). For a cube that fits in memory and tables that
 were announced: residuals, or the tables that `dphist.mechanisms.choosing.forecast` plans.
 """
 
@@ -10,35 +10,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes
-from dphist.mechanisms.choosing.pilot import PilotQuery
 from dphist.mechanisms.choosing.words import ALIKE, rough
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
-from dphist.mechanisms.wide.outlook import COUNT_SHARE
 from dphist.mechanisms.wide.plan import planned_variances, wanted_tables
 from dphist.mechanisms.wide.ranges import asked_squares, plan_axes
 from dphist.model.law import NoiseLaw
 from dphist.private.records import PrivateRecords
 
 
-def publish_tables(
-    data: PrivateRecords,
-) -> tuple[str, PilotQuery | None, Residuals | Mixture, TableEstimate]:
-    """Use a right up by the way that is expected to be off by least.
-
-    Gives the reason, the look that the choice was made after and who was chosen, which together ask the same again, and
-    the tables.
-    """
-    plain_tables = Residuals()
-    ranges = asked_ranges(data, None)
-    trees = plan_axes(data.domain, ranges, gaussian=data.law().gaussian)
+def publish_tables(data: PrivateRecords) -> tuple[str, Residuals | Mixture, TableEstimate]:
+    """Use a right up by the way that is expected to be off by least: the reason, who was chosen, and the tables."""
+    plain_tables, mixture = Residuals(), Mixture()
+    trees = plan_axes(data.domain, asked_ranges(data, None), gaussian=data.law().gaussian)
     if trees:
         parts = [
             math.sqrt(tree.squares / asked_squares(data.domain.attributes[axis]))
@@ -47,32 +37,22 @@ def publish_tables(
         names = ", ".join(data.domain.names[axis] for axis in trees)
         said = f"and blocks of all sizes along {names} with them (residuals), whose ranges will typically be off by"
         said = f"{said} {float(np.mean(parts)):.0%} of what sums of single counts would be"
-        return said, None, plain_tables, plain_tables.estimate_tables(data)
-    mixture = Mixture()
-    shape = data.shape
+        return said, plain_tables, plain_tables.estimate_tables(data)
     pairs = {
         pair for axes in announced(data, None, mixture.ways) for pair in combinations(sorted(set(axes)), 2)
     }
-    if not any(shape[a] > 1 and shape[b] > 1 for a, b in pairs):
-        return "by themselves (residuals)", None, plain_tables, plain_tables.estimate_tables(data)
+    if not any(data.shape[a] > 1 and data.shape[b] > 1 for a, b in pairs):
+        return "by themselves (residuals)", plain_tables, plain_tables.estimate_tables(data)
     rest, outlook = counted(data, mixture.tables, mixture.ways)
-    better, plain = float(outlook.likely @ np.minimum(outlook.together, outlook.apart)), outlook.plain
-    if better <= plain:
-        said = f"and a model fitted to them (mixture): {_misplaced(better, plain, 'without the model')}"
-        # Counting records is the first thing that a mixture does by itself.
-        return said, None, mixture, mixture.after_count(rest, outlook)
-    look = PilotQuery(total=COUNT_SHARE[data.law().kind], blocks=Fraction(0))
-    said = f"by themselves (residuals): {_misplaced(plain, better, 'with a model fitted to them')}"
-    return said, look, plain_tables, plain_tables.estimate_tables(rest)
-
-
-def _misplaced(off: float, other: float, otherwise: str) -> str:
-    """Which part of the records a table of two attributes has in a wrong cell, and would have otherwise."""
+    # Tables that are moved towards a model are expected to be off by no more than they would be by themselves.
+    off, other = float(outlook.likely @ outlook.ways.min(axis=0)), outlook.plain
     than = "about as many" if other <= ALIKE * off else f"{rough(100.0 * other)}%"
     said = (
-        f"in tables of two attributes about {rough(100.0 * off)}% of the records will typically be misplaced"
+        "and a model fitted to them (mixture): in tables of two attributes about "
+        f"{rough(100.0 * off)}% of the records will typically be misplaced, without the model {than}"
     )
-    return f"{said}, {otherwise} {than}"
+    # Counting records is the first thing that a mixture does by itself.
+    return said, mixture, mixture.after_count(rest, outlook)
 
 
 def residual_error(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> float:

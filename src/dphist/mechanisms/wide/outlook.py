@@ -1,17 +1,18 @@
-"""How far pairs of columns are expected to be off, measured all together or guessed from single columns.
+"""How far pairs of columns are expected to be off: measured all together, some of them, or guessed from single columns.
 
-Error is total variation: half the sum of absolute errors, over the number of records. Two forecasts need public sizes,
-the noise law, and how many records there are; both depend on how far pairs are from independence (*dependence* δ):
+Error is total variation: half the sum of absolute errors, over the number of records. Forecasts need public sizes, the
+noise law, and how many records there are; all depend on how far pairs are from independence (*dependence* δ):
 
-* **apart**: single columns with the whole budget, pairs by chance alone: √(singles² + δ²). Pairs chosen one by one
-  (`dphist.mechanisms.wide.chosen`) leave of what δ has beyond sampling about 0.35 of the noise of all pairs, but
-  not less than the part of pairs that are not chosen (squared, where columns have many values);
 * **together**: all pairs measured by the best plan, then shrunk towards what explains them. Of a pair's noise w, the
   part l of its single columns stays; of the rest shrinking leaves √(y ÷ (1 + y)), y = (1.4 δ ÷ w)², and
   a little more where few cells tell:
-  √(l² + (w² − l²) y ÷ (1 + y)).
+  √(l² + (w² − l²) y ÷ (1 + y));
+* **apart**: single columns, then pairs chosen one by one (`dphist.mechanisms.wide.chosen`), which leave of what δ has
+  beyond sampling about 0.35 of the noise of all pairs, but not less than the part of pairs that are not chosen
+  (squared, where columns have many values);
+* **alone**: single columns with the whole budget, pairs by chance alone: √(singles² + δ²).
 
-Noise r that is cut to tables without negative cells is r ÷ (1 + r): 0.64 of 1.8, 0.07 of 0.08. These three forms were
+Noise r that is cut to tables without negative cells is r ÷ (1 + r): 0.64 of 1.8, 0.07 of 0.08. These forms were
 read off made-up tables (`widerule` in `bench/results/once.md`: `hidden`) and checked on others (`chain`, `classes`).
 
 Nobody knows δ. Sampling alone makes it 0.3 √(c · cells ÷ records), c = Π(1 − 1/n); beyond that a public prior says
@@ -19,27 +20,32 @@ nothing a third of the time, and otherwise any size from 0.002 to 0.5, times the
 into a posterior (`Outlook.seen`): how far the most dependent tenth of the pairs is from independence
 (`dphist.private.queries.dependence.TopDependence`). Dependence is uneven, and that mean is known as well as the mean
 over all pairs would be. It lies 1.2 times above that one where all pairs depend alike, and up to eight times where few
-do; nobody knows which, so all are thought of. What is done is what is expected to lose least against the better of the
-two. The query is asked where either way is expected to lose more than 5 % without it.
+do; nobody knows which, so all are thought of. What is done is what is expected to lose least against the best of the
+three. The query is asked where every way is expected to lose more than 5 % without it.
 All of it is arithmetic on public numbers and on answers that were paid for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 
 from dphist.arrays import FloatArray
 from dphist.inference.tables.residuals import Axes
-from dphist.mechanisms.wide.chosen import Strength, seen_from, too_weak
+from dphist.mechanisms.wide.chosen import picks, singles_share
 from dphist.mechanisms.wide.plan import Kinds, pair_weights, planned_variances
-from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
 from dphist.model.law import NoiseLaw
+
+HALF_MEAN = 0.4
+"""The mean of |noise| over two deviations' worth of a cell: half of E|N(0, 1)|."""
+Way = Literal["together", "apart", "alone"]
+WAYS: tuple[Way, ...] = get_args(Way)
+"""What may be done."""
 
 # The share of the first question: how many records there are.
 COUNT_SHARE = {"gaussian": Fraction(1, 200), "laplace": Fraction(1, 400)}
@@ -50,7 +56,6 @@ _SAMPLING = 0.3
 _UNEVEN, _UNSURE = 1.4, 0.3
 # What pairs chosen one by one leave of dependence where they see it: this part of the noise that all pairs would have.
 _CHOSEN = 0.35
-_MOST_CHOSEN = 0.6
 # The prior: a third on nothing but sampling, the rest on these.
 _NOTHING = 1.0 / 3.0
 _SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
@@ -69,7 +74,7 @@ _UNDECIDED, _LOOK = 0.05, Fraction(1, 64)
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What is expected of both ways, given what was seen so far: arrays have an entry for each size of dependence."""
+    """What is expected of every way, given what was seen so far: arrays have an entry for each size of dependence."""
 
     law: NoiseLaw
     shape: tuple[int, ...]
@@ -144,18 +149,31 @@ class Outlook:
         return self.mean(np.sqrt(low**2 + pair * seen / (1.0 + seen)))
 
     @cached_property
+    def alone(self) -> FloatArray:
+        """The error of single columns with the whole budget, for each dependence."""
+        return self.mean(np.sqrt(self._singles(1.0) ** 2 + self.sizes[:, None] ** 2))
+
+    @cached_property
     def apart(self) -> FloatArray:
-        """The error of single columns, and of pairs chosen where there is much to see, for each dependence."""
-        single = self._both(plan_singles(self.law, self.shape).noise(self.law))
-        left, strength = self.beyond, Strength(self.law, self.total)
-        chosen = strength.picks(len(self.shape), len(self.pairs)) / len(self.pairs)
-        # Whoever would measure most pairs anyhow measures all of them.
-        if not too_weak(strength) and chosen < _MOST_CHOSEN:
-            # The more values columns have, the more a model says of pairs that were not chosen.
-            missed = (1.0 - chosen) ** (2.0 * self._spread)
-            less = np.maximum(np.minimum(self.beyond, _CHOSEN * self.plain), missed * self.beyond)
-            left = np.where(self.sizes > seen_from(strength, self.shape, self.pairs, self.total), less, left)
+        """The error of single columns and of pairs chosen one by one, for each dependence."""
+        columns, pairs = len(self.shape), len(self.pairs)
+        chosen = picks(self.law, self.total, columns, pairs) / pairs
+        single = self._singles(float(singles_share(self.law, self.total)))
+        # The more values columns have, the more a model says of pairs that were not chosen.
+        missed = (1.0 - chosen) ** (2.0 * self._spread)
+        left = np.maximum(np.minimum(self.beyond, _CHOSEN * self.plain), missed * self.beyond)
         return self.mean(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2))
+
+    def _singles(self, share: float) -> FloatArray:
+        """The error that two columns bring to each pair, if single columns have this share of the budget."""
+        every = [(axis,) for axis, size in enumerate(self.shape) if size > 1]
+        *variances, everybody = planned_variances(self.law, self.shape, every, [*every, ()], by_cells=True)[0]
+        noise = {
+            axis: variance * self.shape[axis] ** 2 - everybody
+            for (axis,), variance in zip(every, variances, strict=True)
+        }
+        both = np.array([noise[a] + noise[b] for a, b in self.pairs]) * share**-self.law.exponent
+        return cut(HALF_MEAN * np.sqrt(np.maximum(both, 0.0)) / self.total)
 
     @cached_property
     def plain(self) -> float:
@@ -168,22 +186,15 @@ class Outlook:
             return np.asarray(errors.mean(axis=-1))
         return np.asarray(errors @ pair_weights(self.kinds, self.pairs))
 
-    def losses(self) -> FloatArray:
-        """What each way is expected to be worse by than the better of both, and than without us: together, apart."""
-        ways = np.stack([self.together, self.apart])
-        above = np.maximum(ways / np.minimum(self.alone, self.plain) - 1.0, 0.0)
-        return np.asarray((ways / np.minimum(*ways) - 1.0 + _ABOVE * above) @ self.likely)
-
     @cached_property
-    def alone(self) -> FloatArray:
-        """The error of single columns, each asked value by value with an equal share, for each dependence."""
-        deviation = self.law.deviation_of(1.0 / len(self.shape))
-        single = self._both([HALF_MEAN * math.sqrt(size * (size - 1)) * deviation for size in self.shape])
-        return self.mean(np.sqrt(single**2 + self.sizes[:, None] ** 2))
+    def ways(self) -> FloatArray:
+        """The error of every way, for each dependence."""
+        return np.stack([self.together, self.apart, self.alone])
 
-    def _both(self, noise: Sequence[float]) -> FloatArray:
-        """The error that two columns bring to each pair, if these are off by ``noise`` records."""
-        return cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]) / self.total)
+    def losses(self) -> FloatArray:
+        """What each way is expected to be worse by than the best of them, and than without pairs or a model."""
+        above = np.maximum(self.ways / np.minimum(self.alone, self.plain) - 1.0, 0.0)
+        return np.asarray((self.ways / self.ways.min(axis=0) - 1.0 + _ABOVE * above) @ self.likely)
 
     def counted(self, total: float) -> Outlook:
         """The outlook once records were counted."""

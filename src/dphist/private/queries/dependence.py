@@ -1,4 +1,4 @@
-"""How far tables are from what a model, or chance alone, would make of them: one number for all tables together."""
+"""How far the most dependent pairs of attributes are from independence: one number for all of them together."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.model.coded import Axes
-from dphist.private.held import check_axes, check_model, count_tables, distances, table_shapes
-from dphist.private.questions import IntArray, Layout, proven, seal
+from dphist.private.held import check_axes, count_tables, table_shapes
+from dphist.private.questions import IntArray, Layout, proven
 
 # Twice the square of fewer records is below 2⁶³.
 _WORDS = 1 << 30
@@ -86,43 +86,3 @@ def _apart(counts: IntArray, layout: Layout, tables: tuple[Axes, ...]) -> list[i
         apart = total * exact - np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
         found.append(int(np.abs(apart).sum()) // total if total else 0)
     return found
-
-
-@proven
-@dataclass(frozen=True, eq=False)
-class TableDistances:
-    """How far tables are from a public model's, as far as that exceeds public penalties, added up over tables.
-
-    One step moves one cell of each table by one, so each L1 distance by at most one, and its part above a penalty by no
-    more. With T tables the sum moves by at most T: the scale is T, the variance T².
-
-    Args:
-        tables: The axes that each table keeps, ascending.
-        model: What the model says of each cell, rounded, one table after the other in C order.
-        penalties: What each table's distance must exceed to count.
-    """
-
-    tables: tuple[Axes, ...]
-    model: IntArray
-    penalties: IntArray
-
-    def __post_init__(self) -> None:
-        seal(self, "model", "penalties")
-        check_axes(self.tables)
-        if self.penalties.shape != (len(self.tables),):
-            raise MechanismError("penalties: give one for each table")
-
-    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
-        """Add up what every table is apart from the model beyond its penalty."""
-        apart = distances(counts, layout, self.tables, self.model)
-        beyond = (each - penalty for each, penalty in zip(apart, self.penalties.tolist(), strict=True))
-        return _cut(sum(max(0, each) for each in beyond))
-
-    def scales(self, layout: Layout) -> Fraction:
-        """One for each table."""
-        check_model(layout, self.tables, self.model)
-        return Fraction(len(self.tables))
-
-    def variances(self, layout: Layout) -> Fraction:
-        """The same, squared: there is one answer."""
-        return self.scales(layout) ** 2
