@@ -12,7 +12,7 @@ from dphist.errors import InputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Any
 
@@ -31,6 +31,17 @@ def need(module: str, extra: str) -> Any:
         if missing.name != module.split(".")[0]:
             raise
         raise InputError(f"this needs {missing.name}: pip install 'dphist[{extra}]'") from None
+
+
+def later(homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A module's ``__getattr__`` that imports each of its names from its home when it is first used."""
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"there is no {name!r} here; there are {', '.join(homes)}")
+        return getattr(import_module(f"dphist.{homes[name]}"), name)
+
+    return find
 
 
 def kept_folder() -> Path:

@@ -65,7 +65,7 @@ def interrupted(*_, **__):
 @pytest.mark.parametrize("begin", [dphist.cli.main, dphist.cli.run])
 def test_ctrl_c_is_one_word(begin, monkeypatch, capsys):
     """Before the library that reads arguments has a say, too, and while modules are loaded."""
-    monkeypatch.setattr("dphist.cli.quickly.plain_command", interrupted)
+    monkeypatch.setattr("dphist.cli._command", interrupted)
     monkeypatch.setattr(sys, "argv", ["dphist", "show"])
     with pytest.raises(SystemExit) as stopped:
         begin()

@@ -17,8 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dphist
-from dphist.cli.commands import app
-from dphist.cli.reading import verify_release
+from dphist.cli.commands import app, verify
 from dphist.errors import DphistError, InputError, MechanismError, QueryError
 from dphist.mechanisms import AdaptiveTree, Auto, Laplace, Marginals, Posterior, Privelet, Tree
 from dphist.mechanisms.choosing.sums import signed
@@ -106,7 +105,7 @@ def test_a_release_comes_back_from_its_file_and_verifies(tmp_path: Path, capsys:
     release.save(tmp_path / "r.parquet")
     again = dphist.load(tmp_path / "r.parquet")
     again.verify()
-    verify_release(tmp_path / "r.parquet")
+    verify(tmp_path / "r.parquet")
     assert f"{again.questions} paid answers, spent 1 of 1" in capsys.readouterr().out
     assert again.questions > len(again.transcript)
     for name in ("cost", "hours"):

@@ -5,14 +5,12 @@ Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130 stopped by C
 
 What commands do is imported when it is done. They stand in:
 
-    commands   publish, query, show, verify, sql, records, report, plot, explore
+    commands   publish, query, show, verify, sql
     custody    start, rehearse, add, uncounted
     budgets    ledger …
     schemas    schema …
-    reading    what query, verify and report do
-    handing    export, dossier
+    handing    export, records, report, dossier, plot, explore
     trying     mechanisms, audit, plan, compare, demo, bench
-    quickly    query, show, verify and report once more, read without a library
 
 Next to nothing is loaded before `run` is called: until then Ctrl+C is answered by Python, with a traceback.
 """
@@ -32,11 +30,7 @@ _STOPPED = 130
 
 
 def run() -> None:
-    """Run the command line as a process of its own.
-
-    Commands that programs call again and again leave at once: taking everything down takes them 0.05 s. They only read
-    releases, and the one file that one of them writes is closed by then.
-    """
+    """Run the command line as a process of its own."""
     try:
         from dphist.cli.ending import heeding_signals, steady_streams
 
@@ -48,29 +42,23 @@ def run() -> None:
 
 
 def _run() -> None:
-    import gc
     import threading
 
     from dphist.cli.ending import ended_by
-    from dphist.cli.quickly import COMMANDS
 
-    quick = sys.argv[1:2] in [[name] for name in COMMANDS]
-    if quick:
-        # Threads of NumPy's linear algebra spin for 0.03 s of the processor from the moment it is loaded, waiting for
-        # work that does not come; told so before it is, they sleep. As many do the same sums, so the bits are the same.
-        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-        # What modules are made of stays; to look through it again and again for what does not takes 0.01 s.
-        gc.set_threshold(100_000)
+    # Threads of NumPy's linear algebra spin for 0.03 s of the processor from the moment it is loaded, waiting for
+    # work that does not come; told so before it is, they sleep. As many do the same sums, so the bits are the same.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     try:
         main()
     except SystemExit as done:
-        if ended_by() is not None:
-            # Threads of an engine may still be at work for whoever was interrupted, and wait for each other for ever.
-            _leave(int(done.code or 0))
-        # Whoever watches the process wants a word at its end, and so do threads that are still at work.
+        # Whoever watches the process wants a word at its end, and so do threads that are still at work; but an
+        # engine's may wait for each other for ever once somebody was interrupted.
         watched = sys.gettrace() is not None or sys.getprofile() is not None
-        if quick and done.code == 0 and not watched and threading.active_count() == 1:
-            _leave(0)
+        idle = done.code == 0 and not watched and threading.active_count() == 1
+        if idle or ended_by() is not None:
+            # Files are closed by now. To take everything down would take 0.05 s.
+            _leave(int(done.code or 0))
         raise
 
 
@@ -106,7 +94,6 @@ def _leave(code: int) -> None:
 def main() -> None:
     """Run the command line; every error we know ends in one line and its exit code, never a traceback."""
     from dphist.cli.ending import ended_by
-    from dphist.cli.quickly import plain_command
 
     _remind_in_one_line()
     reconfigure = getattr(sys.stdout, "reconfigure", None)
@@ -114,7 +101,7 @@ def main() -> None:
         # Letters that the screen lacks are printed by their numbers: what was paid for is not lost to a code page.
         reconfigure(errors="backslashreplace")
     try:
-        (plain_command(sys.argv[1:]) or _any_command)()
+        _command()
         sys.stdout.flush()
         sys.exit(0)
     except KeyboardInterrupt:
@@ -139,7 +126,7 @@ def main() -> None:
         sys.exit(1)
 
 
-def _any_command() -> None:
+def _command() -> None:
     # What reads the arguments would look for plugins of its own among all that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from dphist.cli.application import asked_for

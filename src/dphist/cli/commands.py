@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dphist.cli import custody, handing, options, screen, trying
 from dphist.cli.application import app
-from dphist.errors import InputError
+from dphist.errors import DphistError, InputError, QueryError
+from dphist.model.about import FACTS
+from dphist.model.phrases import counted
 
-__all__ = ["app", "custody", "trying"]
+if TYPE_CHECKING:
+    from dphist.release import Answer, Answers
+
+__all__ = ["app", "custody", "handing", "trying"]
 
 
 @app.callback(invoke_without_command=True)
@@ -31,8 +39,33 @@ def root(
         raise typer.Exit(2)
 
 
+def _says(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each thing that may be said of a release, handed to it as ``about``."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        about = {name: given.pop(name) for name in FACTS}
+        command(**given, about=about)
+
+    own = signature(command, eval_str=True)
+    options = [
+        Parameter(
+            fact.name,
+            Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(help=fact.help)],
+        )
+        for fact in FACTS.values()
+    ]
+    kept = [
+        each.replace(kind=Parameter.KEYWORD_ONLY) for each in own.parameters.values() if each.name != "about"
+    ]
+    run.__signature__ = own.replace(parameters=[*kept, *options])  # type: ignore[attr-defined]
+    return run
+
+
 @app.command()
-@handing.says
+@_says
 def publish(
     source: Annotated[
         str,
@@ -154,12 +187,44 @@ def query(
     as_json: options.Json = False,
 ) -> None:
     """Count the records in a range, or in several, or ask for a measure of them, each with an interval."""
-    from dphist.cli.reading import query_release
+    from dphist.release import Answer, load
+    from dphist.release.language import read_questions, read_request
 
-    query_release(
-        release, question, confidence=confidence, guaranteed=guaranteed, simultaneous=simultaneous,
-        bins=bins, as_json=as_json,
-    )  # fmt: skip
+    questions = question or [""]
+    loaded = load(release)
+    kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
+    answers: Answers | list[Answer | DphistError]
+    if simultaneous:
+        if bins != "whole" or any(read_request(each) is not None for each in questions):
+            raise QueryError(
+                "--simultaneous: intervals of measures, and bounds of cut bins, hold each by itself"
+            )
+        answers = loaded.answer(
+            read_questions(questions, loaded.domain), confidence=confidence, interval=kind, simultaneous=True
+        )
+    else:
+        answers = []
+        for each in questions:
+            try:
+                answers.append(loaded.query(each, confidence=confidence, interval=kind, bins=bins))
+            except DphistError as error:
+                # The others are answered all the same.
+                answers.append(error)
+    told = [answers[i] for i in range(len(questions))]
+    refused = [each for each in told if isinstance(each, DphistError)]
+    if len(refused) == len(told):
+        raise refused[0]
+    if as_json:
+        found = [_facts(each) for each in told]
+        screen.data(found[0] if len(found) == 1 else found)
+    else:
+        for asked, one in zip(questions, told, strict=True):
+            said = f"not answered: {one}" if isinstance(one, DphistError) else str(one)
+            screen.line(f"{asked}: {said}" if len(questions) > 1 else said)
+        for method in dict.fromkeys(each.method for each in told if isinstance(each, Answer)):
+            screen.line(f"interval: {method}")
+    if refused:
+        raise QueryError(f"{len(refused)} of {counted(len(told), 'question')} not answered: {refused[0]}")
 
 
 @app.command()
@@ -168,123 +233,6 @@ def show(release: options.ReleaseFile, as_json: options.Json = False) -> None:
     from dphist.cli.showing import show_release
 
     show_release(release, as_json)
-
-
-@app.command()
-def report(
-    release: options.ReleaseFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
-        "report.html"
-    ),
-    title: Annotated[
-        str | None, typer.Option(help="The page's heading; the file's name if not given.")
-    ] = None,
-) -> None:
-    """Write one page about a release: figures, promise, price, accuracy. It works offline."""
-    from dphist.cli.reading import write_report
-
-    write_report(release, output, title)
-
-
-@app.command()
-def plot(
-    release: options.ReleaseFile,
-    attributes: Annotated[
-        list[str] | None, typer.Argument(help="One attribute, or two for a heat map.")
-    ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A .png or .svg file.")] = Path("plot.png"),
-    confidence: options.Confidence = 0.95,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
-    uncertainty: Annotated[
-        bool, typer.Option("--uncertainty", help="On a heat map: how far off each number may be.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-) -> None:
-    """Draw one or two attributes of a release as a picture."""
-    from dphist.cli.reading import check_copy
-    from dphist.release import load
-    from dphist.release.atomic import atomic
-    from dphist.report import figure, picture
-
-    kind = output.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg"):
-        raise InputError("--output must end in .png or .svg")
-    check_copy(output, release, force)
-    colour: Literal["uncertainty", "estimate"] = "uncertainty" if uncertainty else "estimate"
-    chart = figure(load(release), attributes or None, confidence=confidence, colour=colour)
-    drawn = picture(chart, "png" if kind == "png" else "svg", dark=dark)
-    with atomic(output) as temporary:
-        temporary.write_bytes(drawn)
-    screen.line(str(output))
-
-
-@app.command()
-def explore(
-    releases: Annotated[
-        list[Path], typer.Argument(metavar="RELEASE…", help="Release files; give two to compare them.")
-    ],
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Where to listen. Other machines need the address that is printed, with its token."
-        ),
-    ] = ("127.0.0.1"),
-    port: options.Port = 8321,
-    name: Annotated[
-        list[str] | None, typer.Option(help="Another host name the explorer may be asked for by.")
-    ] = None,
-    browser: options.Browser = True,
-) -> None:
-    """Ask releases questions in the browser: pick, drag, roll up and down, compare, download."""
-    from dphist.release import load
-    from dphist.web import serve
-
-    if len({source.resolve() for source in releases}) < len(releases):
-        raise InputError("the same release is named twice")
-    loaded = {}
-    for source in releases:
-        with screen.progress(f"reading {source}"):
-            loaded[source.stem if source.stem not in loaded else str(source)] = load(source)
-    serve(loaded, host=host, port=port, names=name or [], say=screen.aside, browser=browser)
-
-
-@app.command()
-def records(
-    release: options.ReleaseFile,
-    count: Annotated[int | None, typer.Argument(help="How many; the released total if not given.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; the screen if not given.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(help="A public number that decides how counts are rounded to records.")
-    ] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-) -> None:
-    """Make synthetic records that follow a release."""
-    from dphist.cli.reading import check_copy
-    from dphist.release import load
-    from dphist.release.atomic import atomic
-
-    kind = output.suffix.lower() if output is not None else ""
-    if output is not None:
-        if kind not in (".csv", ".parquet"):
-            raise InputError(f"--output {output}: the name must end in .csv or .parquet")
-        check_copy(output, release, force)
-    made = load(release).records(count, seed=seed)
-    if output is None:
-        # As in a file, whatever the screen can show: a label must not change on its way.
-        sys.stdout.flush()
-        made.to_csv(sys.stdout.buffer, index=False, encoding="utf-8")
-        return
-    with atomic(output) as temporary:
-        if kind == ".parquet":
-            made.to_parquet(temporary, index=False)
-        else:
-            made.to_csv(temporary, index=False)
-
-
-app.command()(handing.export)
-app.command()(handing.dossier)
 
 
 @app.command()
@@ -306,9 +254,20 @@ def verify(
     as_json: options.Json = False,
 ) -> None:
     """Run the mechanism again on the published noisy answers and check that it gives the same release."""
-    from dphist.cli.reading import verify_release
+    from dphist.cli.publishing import opened
+    from dphist.model.exact import shown
+    from dphist.publishing.checking import verify_file
 
-    verify_release(release, ledger, as_json, choice, exact)
+    with opened(ledger) as book, screen.progress():
+        loaded = verify_file(release, book, choice=choice, exact=exact)
+    budget, spent = loaded.budget, loaded.spent
+    facts = {"verified": True, budget.currency: str(budget.amount), "spent": str(spent)}
+    if as_json:
+        screen.data(facts)
+    else:
+        paid = f"{counted(loaded.questions, 'paid answer')}, spent {shown(spent)} of {shown(budget.amount)} "
+        paid += budget.symbol
+        screen.line(f"verified: {paid}; run again without the data, they give the same release")
 
 
 @app.command()
@@ -334,3 +293,13 @@ def _text(value: Any) -> str:
         return str(value)
     # Shares and means are small, and not whole.
     return f"{value:,.4g}" if abs(value) < 10 and not value.is_integer() else f"{value:,.1f}"
+
+
+def _facts(answer: Answer | DphistError) -> dict[str, Any]:
+    if isinstance(answer, DphistError):
+        return {"error": str(answer)}
+    # JSON has no word for "not a number": what nothing can be said of has no bounds.
+    facts = {
+        key: each if isfinite(each := getattr(answer, key)) else None for key in ("value", "low", "high")
+    }
+    return facts | {key: getattr(answer, key) for key in ("confidence", "measured", "method", "details")}

@@ -17,6 +17,8 @@ from dphist.model.phrases import counted, visible
 from dphist.release import Release, SparseCells, TableCells, load
 from dphist.release.answers import spoken
 from dphist.release.cells import DenseCells
+from dphist.report.cuts import cut
+from dphist.report.tables import tabulate
 
 _WIDTH = 50
 _MOST_BARS = 40
@@ -89,33 +91,17 @@ def draw(release: Release) -> None:
         return
     if isinstance(release.cells, TableCells):
         screen.line(f"{release.cells.describe()} are published; what lies in none of them was not measured")
-    attribute = release.domain.attributes[0]
-    highs: list[float] = []
-    title = attribute.name
-    if attribute.size > _MOST_BARS:
-        from dphist.report.cuts import cut
-
-        # Bars of several values have no interval to show, and cells are in the file as they are.
-        dense = isinstance(release.cells, DenseCells)
-        rest = tuple(range(1, len(release.domain.attributes)))
-        counts = release.counts.sum(axis=rest) if dense else release.project(attribute.name).counts
-        bars = cut(attribute, _MOST_BARS)
-        labels, title = list(bars.labels), bars.title
-        values = [float(value) for value in np.add.reduceat(counts, [start for start, _ in bars.spans])]
-    else:
-        table = release.project(attribute.name)
-        labels = list(attribute.labels)
-        values, highs = table.counts.tolist(), table.high.tolist()
-        guesses = np.isnan(table.high) if table.guessed is None else table.guessed
-    top = max((*values, *(high for high in highs if not isnan(high)), 1e-9))
-    labels = [visible(label) for label in labels]
-    width = max(len(label) for label in labels)
+    numbers = tabulate(release, [cut(release.domain.attributes[0], _MOST_BARS)])
+    answers, bars = numbers.answers, numbers.cuts[0]
+    labels = [visible(label) for label in bars.labels]
+    width = max(map(len, labels))
+    unit = _WIDTH / np.nanmax([*answers.value, *answers.high, 1e-9])
     screen.line("")
-    screen.line(f"{title} (bars: estimate{', dots: up to the interval’s end' if highs else ''})")
-    for i, label in enumerate(labels):
-        bar = "█" * max(0, round(_WIDTH * values[i] / top))
-        if highs:
-            # What nothing can be said of has no end to show.
-            bar += "" if isnan(highs[i]) else "·" * (round(_WIDTH * highs[i] / top) - len(bar))
-            bar += " (not measured)" if guesses[i] else ""
-        screen.line(f"{label:>{width}} {bar} {values[i]:,.0f}")
+    screen.line(f"{bars.title} (bars: estimate, dots: up to the interval’s end)")
+    for label, value, high, measured in zip(
+        labels, answers.value, answers.high, answers.measured, strict=True
+    ):
+        bar = "█" * max(0, round(unit * value))
+        # What nothing can be said of has no end to show.
+        bar += "" if isnan(high) else "·" * (round(unit * high) - len(bar))
+        screen.line(f"{label:>{width}} {bar}{'' if measured else ' (not measured)'} {value:,.0f}")

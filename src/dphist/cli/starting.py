@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import typer
 
-from dphist.cli import screen
+from dphist.cli import handing, screen
 from dphist.errors import DphistError, InputError
 from dphist.model.domain import Domain
 from dphist.model.domain.words import FORMS, attribute_from_words
@@ -48,9 +48,7 @@ def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> Non
         release = start.publish()
     screen.line(f"{start.file('release')}: {release.describe()}")
     _command(start, "publish")
-    from dphist.cli.reading import write_report
-
-    write_report(start.file("release"), start.file("report"), None)
+    handing.report(start.file("release"), start.file("report"))
     _command(start, "report")
     screen.line("ask it questions in the browser:")
     _command(start, "ask")

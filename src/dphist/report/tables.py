@@ -15,7 +15,6 @@ from dphist.model.domain.conditions import Span
 from dphist.model.workload import Workload
 from dphist.release import Answers, Release
 from dphist.release.answers import NOT_MEASURED, bound, interval_words
-from dphist.release.cube.measures import means, sums
 from dphist.report.cuts import Cuts
 
 FloatArray = NDArray[np.float64]
@@ -115,6 +114,9 @@ def tabulate(
 
 def measure_lines(release: Release, asked: Workload, confidence: float) -> list[dict[str, Any]]:
     """One line for each measure: what it is, and its sum and mean over the records of one question."""
+    # Loaded here: most releases have no measures.
+    from dphist.release.cube.measures import means, sums
+
     plain = [each.measure for each in release.sums if each.quantity.plain]
     return [
         {
