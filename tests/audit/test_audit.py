@@ -36,12 +36,14 @@ def test_every_animal_of_the_zoo_is_rejected(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("observe", [same_phase, same_imaginary_part])
 @pytest.mark.parametrize("mechanism", [FPA(), EFPA(), EFPA(basis="cosine")])
-def test_our_frequencies_pass_where_the_printed_ones_fail(mechanism, observe):
-    # A sound mechanism is refuted with probability at most 1e-6.
+def test_our_frequencies_pass_where_the_printed_ones_fail(mechanism):
+    # A sound mechanism is refuted with probability at most 1e-6, whichever of both is looked at.
+    def both(estimate):
+        return np.append(same_phase(estimate), same_imaginary_part(estimate))
+
     pairs = [turning_pair()]
-    assert audit(mechanism, epsilon=1, runs=900, pairs=pairs, observe=observe, confidence=1 - 1e-6).passed
+    assert audit(mechanism, epsilon=1, runs=900, pairs=pairs, observe=both, confidence=1 - 1e-6).passed
 
 
 def test_the_bound_stays_below_the_truth():

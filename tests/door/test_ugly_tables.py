@@ -62,10 +62,10 @@ def _skewed(rows: int) -> Case:
     return [dphist.Ordinal(name, range(20)) for name in _NAMES], made
 
 
-def _sixty(rows: int) -> Case:
+def _thirty(rows: int) -> Case:
     rng = np.random.default_rng(4)
     taste = rng.random(rows)
-    made = {f"b{i}": (rng.random(rows) < (taste + i / 60) / 2).astype(int) for i in range(60)}
+    made = {f"b{i}": (rng.random(rows) < (taste + i / 30) / 2).astype(int) for i in range(30)}
     return [dphist.Ordinal(name, range(2)) for name in made], made
 
 
@@ -76,7 +76,7 @@ CASES: dict[str, tuple[Callable[[int], Case], int]] = {
     "no records": (_plain, 0),
     "city in country": (_hierarchy, 3000),
     "very skewed": (_skewed, 3000),
-    "sixty of two values": (_sixty, 1000),
+    "thirty of two values": (_thirty, 1000),
 }
 
 

@@ -26,7 +26,7 @@ def chosen_by_noise(rng, worst):
     return noise_after(ResidualNoise(table(TRUTH + noise, 900.0)), table(second, deviation**2))
 
 
-def missed(guaranteed, worst, runs=3000):
+def missed(guaranteed, worst, runs=1000):
     rng = np.random.default_rng(5)
     misses = 0
     for _ in range(runs):

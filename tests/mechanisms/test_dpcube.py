@@ -72,13 +72,13 @@ def test_variances_agree_with_simulation(estimator):
     counts = np.full(11, 40)
     domain = Domain([Ordinal("x", range(11))])
     workload = Workload(domain, [[0], [0], [2]], [[11], [1], [7]])
-    runs = 3000
+    runs = 800
     answers = np.array(
         [workload.answer(run(mechanism, counts, 0.2, seed=s).counts) for s in range(runs)], dtype=float
     )
     told = run(mechanism, counts, 0.2, seed=0).errors.spread(workload).variance  # type: ignore[attr-defined]
-    # Laplace kurtosis 6 at most: a sample variance deviates by √(5/3000) = 4 %; seeds are fixed.
-    assert np.allclose(answers.var(axis=0), told, rtol=0.2)
+    # Laplace kurtosis 6 at most: a sample variance deviates by √(5/800) = 8 %; seeds are fixed.
+    assert np.allclose(answers.var(axis=0), told, rtol=0.4)
     assert np.allclose(answers.mean(axis=0), workload.answer(counts), atol=6 * np.sqrt(told / runs))
     if estimator == "weighted":
         assert told[0] == pytest.approx(88.0)

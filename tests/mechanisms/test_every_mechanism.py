@@ -143,10 +143,10 @@ ATTACKED = [
     ("adaptivegrid(least=2)", 800, TABLE), ("quadtree", 500, TABLE), ("kdhybrid(switch=1)", 500, TABLE),
     ("hierarchicalkd(height=2)", 250, TABLE), ("noisefirst(price='paper')", 3000, LINE[:2]),
     ("noisefirst(statistic='median', price='paper')", 3000, LINE[:2]), ("privelet(plain=())", 600, FAMILIES),
-    ("structurefirst(statistic='mean', bins=2, ceiling=10, split='1/2', inside='flat')", 600, [LEAKING_PAIR, LINE[1]]),
-    ("structurefirst(statistic='mean', bins=3)", 600, [LEAKING_PAIR, LINE[1]]),
-    ("structurefirst(bins=2, split='1/2', inside='flat')", 600, [LEAKING_PAIR, LINE[1]]),
-    ("structurefirst(bins=3, inside='tree', even=false)", 600, [LEAKING_PAIR, LINE[1]]),
+    ("structurefirst(statistic='mean', bins=2, ceiling=10, split='1/2', inside='flat')", 600, [LEAKING_PAIR]),
+    ("structurefirst(statistic='mean', bins=3)", 600, [LEAKING_PAIR]),
+    ("structurefirst(bins=2, split='1/2', inside='flat')", 600, [LEAKING_PAIR]),
+    ("structurefirst(bins=3, inside='tree', even=false)", 600, [LEAKING_PAIR]),
 ]  # fmt: skip
 
 

@@ -45,10 +45,10 @@ def test_variances_agree_with_simulation():
     counts = np.arange(60).reshape(6, 10) * 10
     domain = Domain([Ordinal("x0", range(6)), Ordinal("x1", range(10))])
     workload = Workload(domain, [[0, 0], [1, 2], [3, 3]], [[6, 10], [5, 9], [4, 4]])
-    answers = np.array([workload.answer(run(mechanism, counts, 1, seed=s).counts) for s in range(800)])
+    answers = np.array([workload.answer(run(mechanism, counts, 1, seed=s).counts) for s in range(400)])
     told = run(mechanism, counts, 1, seed=0).errors.spread(workload).variance  # type: ignore[attr-defined]
-    assert np.allclose(answers.var(axis=0), told, rtol=0.3)  # a deviation is 8 %; seeds are fixed
-    assert np.allclose(answers.mean(axis=0), workload.answer(counts), atol=6 * np.sqrt(told / 800))
+    assert np.allclose(answers.var(axis=0), told, rtol=0.5)  # a deviation is 11 %; seeds are fixed
+    assert np.allclose(answers.mean(axis=0), workload.answer(counts), atol=6 * np.sqrt(told / 400))
 
 
 def test_a_front_cannot_overspend():

@@ -1,5 +1,6 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise, product
 
 import numpy as np
@@ -11,6 +12,7 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
+from dphist.private.queries import fourier
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.questions import Layout
 from dphist.private.spectrum import (
@@ -69,9 +71,16 @@ def test_answers_are_the_waves_of_the_counts(shape, basis):
 
 @both
 @pytest.mark.parametrize("shape", SHAPES)
-def test_no_step_moves_the_answers_further_than_promised(shape, basis):
+def test_no_step_moves_the_answers_further_than_promised(shape, basis, monkeypatch):
     """Every step from quiet, busy and enormous data: the sum of changes never passes the scale."""
     n = int(np.prod(shape))
+
+    @cache
+    def transformed(counts):
+        return coordinates(np.frombuffer(counts, dtype=np.int64), shape, basis)
+
+    # All corners are cut out of one transform of the same counts.
+    monkeypatch.setattr(fourier, "coordinates", lambda counts, *_: transformed(counts.tobytes()))
     rng = np.random.default_rng(n)
     starting = [np.zeros(n, dtype=np.int64), rng.integers(0, 1000, n), rng.integers(0, 2**62 // n, n)]
     for keep in keeps(shape, basis):

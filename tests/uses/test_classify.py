@@ -157,7 +157,7 @@ def test_true_counts_are_never_taken_for_a_release():
 @pytest.mark.audit
 @pytest.mark.slow
 def test_interactive_id3_loses_no_more_than_it_says():
-    # One record more or less, two levels of choices and noisy leaves: outcomes of the first choice, by counting.
+    # One record more or less: outcomes of the first choice, by counting. One level and the leaves have a third each.
     base = np.zeros(DOMAIN.shape, dtype=np.int64)
     base[0, 0, 0], base[1, 1, 1] = 1, 1
     more = base.copy()
@@ -168,7 +168,7 @@ def test_interactive_id3_loses_no_more_than_it_says():
         names = []
         for seed in range(runs):
             noise = Noise(Keystream.for_tests(start + seed))
-            model = private_id3(Histogram(DOMAIN, counts), "class", 1, depth=2, noise=noise)
+            model = private_id3(Histogram(DOMAIN, counts), "class", Fraction(2, 3), depth=1, noise=noise)
             names.append(model.tree_.attribute == "work")
         return np.mean(names)
 
