@@ -227,7 +227,7 @@ def test_the_copy_keeps_every_contract(copy):
 
 LAB, PRODUCT = "bench/src/dphist_bench", "src/dphist"
 BREAKS = [
-    (f"{PRODUCT}/kernels/medians.py", "import dphist.model.unit", "Data flow one way"),
+    (f"{PRODUCT}/kernels/grouping.py", "import dphist.model.unit", "Data flow one way"),
     (f"{PRODUCT}/stray.py", "import dphist.errors", "Data flow one way"),
     (f"{PRODUCT}/inference/estimate.py", "import dphist.sources", "Data flow one way"),
     (f"{LAB}/results.py", "import dphist_bench.pages", "The laboratory stands above"),

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dphist.kernels.normal import scaled_tail
+from dphist.kernels.special import scaled_tail
 
 
 def _run(text, **environment):
@@ -51,7 +51,7 @@ from dphist.cli import screen
 compiling.announce_compilation(screen._compiling)
 from numba.core import caching
 {given}
-from dphist.kernels.normal import scaled_tail
+from dphist.kernels.special import scaled_tail
 print(scaled_tail(1.0))
 """
 # As on an installation that may only be read: nothing can be kept beside the package.

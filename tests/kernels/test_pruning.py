@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dphist.inference.neighbours import classify
-from dphist.kernels.curve import hilbert_order
+from dphist.kernels.halves import hilbert_order
 from dphist.kernels.trees.passes import hand_down
 from dphist.kernels.trees.pruning import mirror_threshold
 

@@ -8,7 +8,7 @@ from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import PlainAxis
 from dphist.kernels.wavelets.haar import HaarAxis
 from dphist.kernels.wavelets.nominal import NominalAxis
-from dphist.kernels.wavelets.threshold import shrink_subbands, thresholds
+from dphist.mechanisms.privelet import shrink_subbands, thresholds
 from dphist.model.domain import Nominal
 
 TREES: dict[str, Any] = {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import QueryError
 from dphist.inference.intervals import Spread, chernoff_widths, half_widths
-from dphist.kernels.pieces import box_part_squares, interval_part_squares
+from dphist.kernels.grouping import box_part_squares, interval_part_squares
 from dphist.model.law import NoiseLaw
 from dphist.model.phrases import mended
 from dphist.model.workload import Workload

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.paint import paint_boxes
+from dphist.kernels.summed_area import paint_boxes
 from dphist.kernels.trees.passes import breadth_first, gather_up, hand_down, side_by_side
 from dphist.model.law import Kind
 

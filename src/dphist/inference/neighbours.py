@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.curve import hilbert_order
-from dphist.kernels.halves import doubled, halved
+from dphist.kernels.halves import doubled, halved, hilbert_order
 from dphist.kernels.levels.fit import Denoised, denoise
 
 FloatArray = NDArray[np.float64]

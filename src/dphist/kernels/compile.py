@@ -148,3 +148,20 @@ def _listener(base: Any, announce: Callable[[str | None], None]) -> Any:
             waiting.pop()(getattr(cache, "cache_path", None))
 
     return type("Announcer", (base,), {"on_start": on_start, "on_end": lambda self, event: None})()
+
+
+# Long loops run on both cores: kernels and NumPy release the interpreter.
+THREADS = 2
+
+
+def together(work: Callable[[int, int], None], items: int, threads: int = THREADS) -> None:
+    """Share items out among threads, neighbours to the same one."""
+    if threads < 2 or items < 2:
+        work(0, items)
+        return
+    # Loaded here: most releases are too small for it.
+    from concurrent.futures import ThreadPoolExecutor
+
+    cuts = [items * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, cuts[:-1], cuts[1:]))

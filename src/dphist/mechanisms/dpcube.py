@@ -13,7 +13,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.linear.boxes import Cuts, LeafNoise
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
-from dphist.kernels.paint import paint_boxes
+from dphist.kernels.summed_area import paint_boxes
 from dphist.kernels.trees import kdtree
 from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.private.gate import Noisy, PrivateCounts

@@ -14,7 +14,7 @@ from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, NoisyCells
 from dphist.kernels.buckets.segmentation import LARGEST_SUM, segment
-from dphist.kernels.medians import part_middles
+from dphist.kernels.grouping import part_middles
 from dphist.mechanisms.options import Bounds, Count, checked
 from dphist.model.exact import Number, positive
 from dphist.model.law import NoiseLaw

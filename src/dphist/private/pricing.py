@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, NotPrivate
-from dphist.kernels.threads import together
+from dphist.kernels.compile import together
 from dphist.model.budget import Budget, Currency
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
 from dphist.model.exact import Number

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.predictive.binarytree import BinaryTree
-from dphist.kernels.paint import paint_boxes
 from dphist.kernels.predictive.boxes import ask_boxes
 from dphist.kernels.predictive.cells import Cells, found_leaves, painted_leaves
 from dphist.kernels.predictive.passes import levels, path_variances
+from dphist.kernels.summed_area import paint_boxes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
-from dphist.kernels.normal import DENSITY, scaled_tail, truncated
+from dphist.kernels.special import DENSITY, scaled_tail, truncated
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.paint import paint_boxes
 from dphist.kernels.predictive.inside import shared_inside
+from dphist.kernels.summed_area import paint_boxes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.threads import THREADS, together
+from dphist.kernels.compile import THREADS, together
 from dphist.kernels.wavelets.axes import Axis
 
 Array = NDArray[Any]

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import InputError
-from dphist.kernels.threads import THREADS, together
+from dphist.kernels.compile import THREADS, together
 from dphist.private.noise import blur as _blur
 from dphist.private.noise import gaussian as _gaussian
 from dphist.private.noise import hits as _hits

@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.kernels.grouping import part_sums
-from dphist.kernels.medians import part_middles
+from dphist.kernels.grouping import part_middles, part_sums
 from dphist.private.questions import IntArray, Layout, Moves, proven
 
 
