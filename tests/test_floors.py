@@ -243,7 +243,7 @@ BREAKS = [
     (f"{PRODUCT}/web/view.py", "from dphist.private.ledger import Ledger", "Budgets are kept"),
     (f"{PRODUCT}/publishing/door.py", "import dphist.private.noise.keystream", "Nobody outside reaches"),
     (f"{PRODUCT}/errors.py", "import dphist.extras", "Errors stand on nothing"),
-    (f"{PRODUCT}/release/cells/cells.py", "import dphist.release.contents", "A release is put together"),
+    (f"{PRODUCT}/release/cells/cells.py", "import dphist.release.asking", "A release is put together"),
     (f"{PRODUCT}/release/stray.py", "import dphist.errors", "A release is put together"),
     (f"{PRODUCT}/sources/files/lines.py", "import dphist.sources.databases.spark", "Rows mean the same"),
     (f"{PRODUCT}/sources/stray.py", "import dphist.errors", "Rows mean the same"),

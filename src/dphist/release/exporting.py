@@ -20,7 +20,7 @@ from dphist.inference.tables.residuals import Axes
 from dphist.inference.tables.synthesis import RakedModel
 from dphist.release.atomic import atomic
 from dphist.release.cells import TableCells
-from dphist.release.cells.tables import TOTAL
+from dphist.release.cells.cells import TOTAL
 from dphist.release.columns import as_arrow, free, label_columns, number_names
 from dphist.release.file.readable import TABLE, readable, told_columns
 from dphist.release.release import Release

@@ -18,7 +18,7 @@ from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
-from dphist.release.cells.tables import TOTAL
+from dphist.release.cells.cells import TOTAL
 from dphist.release.language import boxes
 from dphist.release.tables import largest_tables
 from dphist.report import facts, figures

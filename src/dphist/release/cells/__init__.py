@@ -3,9 +3,8 @@
 One `Release` stands over any of these; each answers in its own way, and says its ``form`` for the file.
 """
 
-from dphist.release.cells.cells import DenseCells
+from dphist.release.cells.cells import DenseCells, TableCells, cells_of
 from dphist.release.cells.sparse import SparseCells
-from dphist.release.cells.tables import TableCells, cells_of
 
 Cells = DenseCells | SparseCells | TableCells
 

@@ -20,11 +20,12 @@ from dphist.model.law import NoiseLaw
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
-from dphist.release.cells.cells import LARGEST_ARRAY, Holder
+from dphist.release.cells.cells import LARGEST_ARRAY
 from dphist.release.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from dphist.mechanisms.protocol import Mechanism
+    from dphist.release.contents import Contents
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -81,7 +82,7 @@ class SparseCells:
         """The published noisy counts."""
         return self.values
 
-    def dense(self, release: Holder) -> FloatArray:
+    def dense(self, release: Contents) -> FloatArray:
         """A dense array of the domain's shape, where one fits."""
         return self._array
 
@@ -98,7 +99,7 @@ class SparseCells:
         return dense.reshape(self.domain.shape)
 
     def bounds(
-        self, release: Holder, begin: int, end: int, confidence: float
+        self, release: Contents, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
         """The interval of published cells, which holds although they were published for being large.
 
@@ -122,7 +123,9 @@ class SparseCells:
         """Where the cells of some rows lie on every axis."""
         return np.unravel_index(self.flat[rows], self.domain.shape)
 
-    def answers(self, release: Holder, workload: Workload, confidence: float, **how: Unpack[How]) -> Answers:
+    def answers(
+        self, release: Contents, workload: Workload, confidence: float, **how: Unpack[How]
+    ) -> Answers:
         """Add up the published cells, with an interval that holds for a question chosen before the release was seen.
 
         Let y be all noisy counts of the range, published or not, and n and k how many cells it has and how many are
@@ -153,7 +156,7 @@ class SparseCells:
             "holds for questions chosen beforehand"
         )
 
-    def sums(self, release: Holder, workload: Workload) -> FloatArray:
+    def sums(self, release: Contents, workload: Workload) -> FloatArray:
         """The published answers: cells that are not published count as zero."""
         return self._of_questions(workload)[0]
 
@@ -189,7 +192,7 @@ class SparseCells:
         """The coordinate of every published cell on every axis."""
         return np.unravel_index(self.flat, self.domain.shape)
 
-    def project(self, release: Holder, names: Sequence[str], confidence: float) -> Projection:
+    def project(self, release: Contents, names: Sequence[str], confidence: float) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left."""
         domain = self.domain.project(names)
         if domain.size > LARGEST_ARRAY:
@@ -208,7 +211,7 @@ class SparseCells:
         )
         return Projection(domain, value, least, most, confidence, spoken(PROVEN, confidence)[0], self._method)
 
-    def polish(self, step: str, release: Holder) -> SparseCells:
+    def polish(self, step: str, release: Contents) -> SparseCells:
         """Counts are whole and positive as they are; there is nothing else to be done."""
         if step not in ("nonnegative", "integer"):
             raise QueryError(
@@ -216,7 +219,7 @@ class SparseCells:
             )
         return self
 
-    def replayed(self, release: Holder) -> SparseCells:
+    def replayed(self, release: Contents) -> SparseCells:
         """Ask the transcript for the pairs again, and check them against what was public beforehand."""
         mechanism = release.mechanism
         measure = getattr(mechanism, "measure", None)
