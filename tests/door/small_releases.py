@@ -7,8 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 import dphist
-from dphist.release.file.description import stamped
-from dphist.release.file.writing import HOW
+from dphist.release.writing import HOW, stamped
 
 LINE = dphist.Domain([dphist.Ordinal("age", range(64))])
 PLANE = dphist.Domain([dphist.Ordinal("x", range(20)), dphist.Ordinal("y", range(20))])

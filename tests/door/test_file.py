@@ -12,7 +12,7 @@ import pytest
 
 import dphist
 from dphist.errors import InputError, MechanismError, QueryError, VerificationError
-from dphist.release.file.description import stamped
+from dphist.release.writing import stamped
 
 DOMAIN = dphist.Domain(
     [
@@ -260,8 +260,8 @@ def test_a_release_by_a_mechanism_that_is_not_here_is_asked_as_ever(release, tmp
 
 
 def test_a_large_file_is_written_in_blocks_that_fit_together(tmp_path, monkeypatch):
+    from dphist.release import writing as release_file
     from dphist.release.cells import DenseCells
-    from dphist.release.file import writing as release_file
 
     domain = dphist.Domain([dphist.Ordinal("x", range(50)), dphist.Ordinal("y", range(40))])
     counts = np.random.default_rng(2).poisson(4, domain.shape)

@@ -15,8 +15,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.private import gate, noise, pricing
 from dphist.private.noise import Keystream, Noise
-from dphist.release import Release
-from dphist.release.file import writing
+from dphist.release import Release, writing
 
 DOMAINS = {
     "cube": Domain([Ordinal("a", range(17)), Nominal("s", ["F", "M", "x"]), Ordinal("d", range(5, 105))]),

@@ -30,8 +30,7 @@ from dphist.private.scores.boundaries import Boundaries
 from dphist.publishing.account import Account
 from dphist.publishing.making import release_of
 from dphist.publishing.measures import plan_measures, publish_measured
-from dphist.release.file.description import stamped
-from dphist.release.file.writing import HOW
+from dphist.release.writing import HOW, stamped
 from dphist.sources.count import count_and_sum
 from dphist.testing import RecordingNoise
 

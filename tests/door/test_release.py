@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import dphist.release.file.writing as release_file
+import dphist.release.writing as release_file
 from dphist.errors import InputError, NotPrivate, OutputError, QueryError, ReleaseError, VerificationError
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -17,7 +17,7 @@ from dphist.publishing.door import publish
 from dphist.publishing.making import release_of
 from dphist.release import DenseCells, load
 from dphist.release.cells.cells import alike
-from dphist.release.file.description import stamped
+from dphist.release.writing import stamped
 
 DOMAIN = Domain(
     [

@@ -13,8 +13,8 @@ import dphist
 from dphist.errors import DphistError
 from dphist.mechanisms.spec import from_json, parse, show
 from dphist.model.exact import exact, fraction
-from dphist.release.file.description import stamped
 from dphist.release.language import read_question
+from dphist.release.writing import stamped
 
 QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 FEWER = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -175,7 +175,7 @@ def test_the_page_about_the_format_names_every_kind_and_field():
 
 def small_release_story():
     import dphist
-    from dphist.release.file.writing import laid_out
+    from dphist.release.writing import laid_out
 
     release = dphist.publish(
         dphist.Histogram(DOMAIN, np.arange(4)), epsilon=1, mechanism="laplace", unattended=True

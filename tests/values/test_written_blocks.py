@@ -5,7 +5,7 @@ import pytest
 
 import dphist
 from dphist.inference.estimate import IndependentNoise
-from dphist.release.file import writing
+from dphist.release import writing
 
 
 @pytest.mark.parametrize("polish", [False, True])

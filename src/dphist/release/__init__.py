@@ -1,7 +1,7 @@
 """The published thing: a file anyone may read, query and plot.
 
 A release is put together from parts that know its `contents` alone: `cells/` holds its numbers, `asking` and `cube/`
-answer, `file/` writes it, `reading` loads it. Everything above imports it; it knows no source, ledger or noise.
+answer, `writing` writes it, `reading` loads it. Everything above imports it; it knows no source, ledger or noise.
 """
 
 from dphist.model.about import About

@@ -22,7 +22,6 @@ from dphist.release.atomic import atomic
 from dphist.release.cells import TableCells
 from dphist.release.cells.cells import TOTAL
 from dphist.release.columns import as_arrow, free, label_columns, number_names
-from dphist.release.file.readable import TABLE, readable, told_columns
 from dphist.release.release import Release
 from dphist.release.tables import (
     below_each_other,
@@ -33,6 +32,7 @@ from dphist.release.tables import (
     table_columns,
     with_totals,
 )
+from dphist.release.writing import TABLE, readable, told_columns
 
 if TYPE_CHECKING:
     import pyarrow

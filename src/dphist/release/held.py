@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import ReleaseError, VerificationError
+from dphist.errors import ReleaseError
 from dphist.inference import models
 from dphist.inference.estimate import Estimate
 from dphist.inference.fields import Place, Sink, read_cells
@@ -25,16 +25,11 @@ from dphist.inference.tables.published import TableEstimate
 from dphist.model.domain import Domain
 from dphist.release.cells import Cells, DenseCells, TableCells
 from dphist.release.packed import pack, unpack
-from dphist.version import __version__
 
 # Of fewer numbers a column takes more room than they do.
 _LONG = 1 << 12
 # Whole numbers that a float holds exactly.
 _WHOLE = 2.0**53
-# Arithmetic differs in the last digits from one platform to the next, and sums of differences in a few more.
-_SLACK, _NEXT_TO_NOTHING, _OF_LARGEST = 1e-8, 1e-9, 1e-12
-# Numbers of a law have eleven bits behind the first.
-_ROUNDED = 2.0**-11
 
 
 class Arrays:
@@ -163,65 +158,3 @@ def read(story: Story, domain: Domain, cells: Cells, note: str) -> Estimate | Ta
         counts = read_cells(model["counts"], story, domain.shape)
     place = Place(domain.shape, domain, counts)
     return Estimate(counts, models.read(model.get("errors"), story, place), note)
-
-
-def check_model(
-    story: Story, domain: Domain, cells: Cells, polished: bool, replayed: Estimate | TableEstimate
-) -> None:
-    """Insist that the model in a file is what a replay gives, and that the file says nothing beside it."""
-    told = read(story, domain, cells, replayed.note)
-    if not _same(*(written(each, domain, polished, _AsTheyAre()) for each in (told, replayed))):
-        raise VerificationError(
-            f"the model in the file is not the one that dphist {__version__} makes of its transcript"
-        )
-    arrays = Arrays(story.columns)
-    if plainly({**written(told, domain, polished, arrays), "arrays": arrays.entries}) != plainly(story.model):
-        raise VerificationError("the model in the file says more than a release does")
-
-
-class _AsTheyAre:
-    """Arrays that stay where a reference to them would stand."""
-
-    def put(self, values: NDArray[Any]) -> Any:
-        return np.asarray(values)
-
-
-def plainly(told: Any) -> Any:
-    """A description without its packed numbers, which another release of the packer packs otherwise."""
-    if isinstance(told, list):
-        return [plainly(each) for each in told]
-    if not isinstance(told, dict):
-        return told
-    # What was added up of a measure is packed under the name that elsewhere is a column's.
-    packed = {"data", "estimate"} if "measure" in told else {"data"}
-    return {key: None if key in packed else plainly(value) for key, value in told.items()}
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether what is written of two models is the same but for rounding."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        a, b = one.reshape(-1), other.reshape(-1)
-        finite = b[np.isfinite(b)] if b.dtype.kind == "f" else b
-        # Whole numbers are not rounded by anybody, and none of them hides in what others are off by.
-        if a.size != b.size or np.array_equal(finite, np.rint(finite) if b.dtype.kind == "f" else finite):
-            return np.array_equal(a, b)
-        largest = float(np.abs(finite).max(initial=1.0))
-        return bool(np.allclose(a, b, rtol=_SLACK, atol=max(_NEXT_TO_NOTHING, _OF_LARGEST * largest)))
-    if isinstance(one, dict) and isinstance(other, dict):
-        # Numbers of a predictive law are rounded to few digits.
-        same = _nearly if "caution" in one else _same
-        return set(one) == set(other) and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
-    if isinstance(one, float) and isinstance(other, float):
-        return bool(np.isclose(one, other, rtol=_SLACK, atol=0.0))
-    return type(one) is type(other) and bool(one == other)
-
-
-def _nearly(one: Any, other: Any) -> bool:
-    """Whether numbers that were rounded to few digits are the same, but for some that fell to the other side."""
-    a, b = np.atleast_1d(one), np.atleast_1d(other)
-    if a.shape != b.shape:
-        return False
-    apart = ~np.isclose(a, b, rtol=_SLACK, atol=_NEXT_TO_NOTHING)
-    return bool(np.allclose(a, b, rtol=_ROUNDED, atol=_NEXT_TO_NOTHING) and apart.sum() <= 1 + a.size // 100)

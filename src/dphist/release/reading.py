@@ -1,12 +1,13 @@
 """Reading a release from its file, which may come from anybody: nothing in it is taken on trust.
 
-What a reader does not know it passes over. That counts were paid for, and that the file holds nothing else
-(`dphist.release.file.nothing_else`), is for `Release.verify` to show.
+What a reader does not know it passes over. That counts were paid for, and that the file holds nothing else, is for
+`Release.verify` to show.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from math import prod
@@ -26,22 +27,16 @@ from dphist.model.domain import Domain
 from dphist.model.exact import fraction
 from dphist.model.measure import Measure, Quantity
 from dphist.model.transcript import Entry, Transcript
+from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.columns import plain_numbers
 from dphist.release.contents import MeasuredSums, WrittenBounds
-from dphist.release.file.description import (
-    KEY,
-    is_readable,
-    read_entry,
-    read_guarantee,
-    read_receipt,
-    stamped,
-)
-from dphist.release.guarantee import Deferred, Guarantee, Maker
+from dphist.release.guarantee import Deferred, Guarantee, Maker, Receipt
 from dphist.release.held import Story
 from dphist.release.packed import DAMAGED, insist_on_room, unpack, wanted_memory
 from dphist.release.release import Release
+from dphist.release.writing import FORMAT, KEY, stamped
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -105,7 +100,7 @@ def load(path: str | PathLike[str]) -> Release:
         raise ReleaseError(f"{place} is damaged: what it says of itself stands there twice, and differs")
     if metadata != stamped(metadata):
         raise ReleaseError(f"{place} is damaged: what it says of itself is not what was written")
-    if not is_readable(version):
+    if not _is_readable(version):
         raise ReleaseError(f"{place} has a format that only a newer dphist reads; upgrade dphist")
     try:
         if json.dumps(description).encode() != metadata[KEY]:
@@ -124,6 +119,12 @@ def load(path: str | PathLike[str]) -> Release:
         raise ReleaseError(f"{place} is damaged: {error}") from None
     except (pa.ArrowException, OSError, *_MISFITS):
         raise ReleaseError(f"{place} is damaged: its contents do not fit its description") from None
+
+
+def _is_readable(version: Any) -> bool:
+    """Whether a file of this format can be read: one of the same major number."""
+    found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", version) if isinstance(version, str) else None
+    return found is not None and found[1] == FORMAT.split(".")[0]
 
 
 def _exists(place: Path) -> bool:
@@ -148,9 +149,9 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     # The file says how many values each attribute has, for readers that know no calendar.
     if description["shape"] != list(domain.shape):
         raise ReleaseError("its attributes have other numbers of values than it says")
-    columns, guarantee = _Columns(file), read_guarantee(description["guarantee"])
+    columns, guarantee = _Columns(file), _read_guarantee(description["guarantee"])
     said: dict[str, Any] = {
-        "receipt": read_receipt(description["receipt"]),
+        "receipt": _read_receipt(description["receipt"]),
         "about": About.of(description["about"]),
     }
     if form == SparseCells.form:
@@ -180,7 +181,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         if form == TableCells.form
         else DenseCells(found[0]),
         guarantee,
-        [read_entry(each, guarantee.budget.currency, columns) for each in description["transcript"]],
+        [_read_entry(each, guarantee.budget.currency, columns) for each in description["transcript"]],
         columns=columns,
         polish=polish,
         workload=None if given is None else Workload.from_json(domain, given),
@@ -303,9 +304,48 @@ def _sums(described: Any, release: Release) -> tuple[MeasuredSums, ...]:
             domain,
             DenseCells(counts.reshape(domain.shape)),
             Guarantee(Budget(fraction(told["amount"]), currency), quantity.in_steps(release.guarantee.unit)),
-            [read_entry(asked, currency, {}) for asked in told["transcript"]],
+            [_read_entry(asked, currency, {}) for asked in told["transcript"]],
             columns={},
             workload=release.workload,
         )
         found.append(MeasuredSums(quantity, part))
     return tuple(found)
+
+
+def _read_entry(described: dict[str, Any], currency: str, columns: Mapping[str, NDArray[Any]]) -> Entry:
+    """Read one question and its answer; the file may come from anybody, so nothing in it is taken on trust."""
+    path, verb, question = described["path"], described["verb"], described["question"]
+    if not (
+        isinstance(path, str) and isinstance(verb, str) and isinstance(question, dict) and "ask" in question
+    ):
+        raise ReleaseError("a question of the transcript cannot be read")
+    dtype, shape = np.dtype(str(described["dtype"])), tuple(described["shape"])
+    if dtype.kind not in "iuf" or not all(type(side) is int and side >= 0 for side in shape):
+        raise ReleaseError("an answer of the transcript has an unknown type or shape")
+    if "column" in described:
+        answer = columns[described["column"]].astype(dtype, copy=False)
+    else:
+        answer = np.frombuffer(unpack(described["data"], prod(shape) * dtype.itemsize), dtype=dtype)
+    answer = answer.reshape(shape)
+    answer.setflags(write=False)
+    return Entry(path, verb, question, fraction(described[currency]), answer)
+
+
+def _read_guarantee(told: dict[str, Any]) -> Guarantee:
+    """What `write_guarantee` wrote."""
+    budget, unit = Budget.from_json(told), Unit.from_json(told["unit"])
+    found = told.get("discovered")
+    if found is None:
+        return Guarantee(budget, unit)
+    delta, level = fraction(found["delta"]), found["threshold"]
+    if not 0 < delta < 1 or type(level) is not int or level < 1:
+        raise ValueError("not a chance and a threshold")
+    return Guarantee(budget, unit, delta, level)
+
+
+def _read_receipt(told: Any) -> Receipt | None:
+    """The budget that paid, the number of the reservation and the hash of its line, if somebody did."""
+    if told is None:
+        return None
+    dataset, payment, line = told
+    return Receipt(str(dataset), int(payment), str(line))

@@ -18,8 +18,8 @@ from dphist.model.about import About
 from dphist.model.phrases import UNPAIRED
 from dphist.release.cells import DenseCells
 from dphist.release.derived import Derived
-from dphist.release.file.writing import save
 from dphist.release.guarantee import Receipt
+from dphist.release.writing import save
 
 if TYPE_CHECKING:
     from dphist.mechanisms.protocol import Mechanism

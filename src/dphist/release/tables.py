@@ -32,8 +32,7 @@ from dphist.release.columns import (
     to_frame,
     written_out,
 )
-from dphist.release.contents import Contents
-from dphist.release.sums import sum_columns
+from dphist.release.contents import Contents, sum_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -269,11 +268,9 @@ class Tables(Contents):
 
     def _columns(self, confidence: float | None) -> dict[str, pyarrow.Array]:
         numbers, names = self.cells.numbers, number_names(self.domain)
-        rows, labels = np.arange(numbers.size), label_columns(self.domain)
-        if isinstance(self.cells, TableCells):
-            columns = self.cells.label_rows(labels, rows)
-        else:
-            columns = written_out(label_rows(labels, self.cells.places(rows)))
+        columns = self.cells.label_rows(label_columns(self.domain), np.arange(numbers.size))
+        if not isinstance(self.cells, TableCells):
+            columns = written_out(columns)
         columns[names["estimate"]] = as_arrow(numbers)
         if confidence is not None:
             for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,11 @@ from dphist.model.workload import Workload
 from dphist.release.answers import Answers, Projection, answers_with
 from dphist.release.columns import Column, free, label_columns, label_rows, text_array
 
-if TYPE_CHECKING:
-    from dphist.release.contents import Contents
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Pair = tuple[FloatArray, FloatArray]
+Contents = Any
+"""The release whose numbers cells are: `dphist.release.contents` stands on this file, which cannot import it."""
 
 LARGEST_ARRAY = 1 << 27
 """Cells that an array is made for when somebody asks for one."""
@@ -56,6 +55,10 @@ class Estimated:
     def places(self, rows: IntArray) -> Sequence[NDArray[np.signedinteger[Any]]]:
         """Where some rows lie on every axis: below zero where they add up over it."""
         raise NotImplementedError
+
+    def label_rows(self, labels: Sequence[Column], rows: IntArray) -> dict[str, Any]:
+        """The labels of some rows, texts as a dictionary of those that come."""
+        return label_rows(labels, self.places(rows))
 
     def sums(self, release: Contents, workload: Workload) -> FloatArray:
         """The published answers."""

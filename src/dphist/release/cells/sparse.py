@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,12 @@ from dphist.model.law import NoiseLaw
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
-from dphist.release.cells.cells import LARGEST_ARRAY
+from dphist.release.cells.cells import LARGEST_ARRAY, Contents
+from dphist.release.columns import Column, label_rows
 from dphist.release.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from dphist.mechanisms.protocol import Mechanism
-    from dphist.release.contents import Contents
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -122,6 +122,10 @@ class SparseCells:
     def places(self, rows: IntArray) -> tuple[IntArray, ...]:
         """Where the cells of some rows lie on every axis."""
         return np.unravel_index(self.flat[rows], self.domain.shape)
+
+    def label_rows(self, labels: Sequence[Column], rows: IntArray) -> dict[str, Any]:
+        """The labels of some rows, texts as a dictionary of those that come."""
+        return label_rows(labels, self.places(rows))
 
     def answers(
         self, release: Contents, workload: Workload, confidence: float, **how: Unpack[How]

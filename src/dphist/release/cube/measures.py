@@ -20,9 +20,8 @@ from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
 from dphist.model.workload import Workload
 from dphist.release.answers import Answer, Answers, spoken
 from dphist.release.cells import SparseCells
-from dphist.release.contents import Contents, MeasuredSums
+from dphist.release.contents import Contents, MeasuredSums, measured, possible_sums
 from dphist.release.language import Request, read_question
-from dphist.release.sums import measured, possible_sums
 
 FloatArray = NDArray[np.float64]
 

@@ -15,10 +15,9 @@ from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.tables.frechet import BOUNDS
 from dphist.kernels.isotonic import isotonic
 from dphist.model.domain import Nominal
-from dphist.release.contents import Contents
+from dphist.release.contents import Contents, possible_sums
 from dphist.release.cube.bounded import BoundedLine
 from dphist.release.cube.line import NoisyLine, moment
-from dphist.release.sums import possible_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

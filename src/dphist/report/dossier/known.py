@@ -17,9 +17,9 @@ from dphist.model.exact import shown
 from dphist.model.phrases import counted, visible
 from dphist.release import Release
 from dphist.release.columns import number_names
-from dphist.release.file.readable import told_columns
 from dphist.release.guarantee import Maker
 from dphist.release.tables import in_tables, largest_tables, measured_rows
+from dphist.release.writing import told_columns
 from dphist.report.facts import Spend, budget_tree
 from dphist.report.wording import whole
 from dphist.version import __version__

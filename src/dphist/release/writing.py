@@ -1,15 +1,18 @@
 """The release as one Parquet file: a row per cell with its labels and its interval, and in the metadata what to trust.
 
-DuckDB, pandas or a spreadsheet opens it without dphist. The footer says in words what the file is (see `readable`), and
-under the key ``dphist`` it holds JSON: the format's version, domain, guarantee, mechanism, transcript. Answers of the
-transcript are not stored twice: one that equals the estimate points to that column, one with a number per cell gets a
-column of its own, the rest sit in the footer.
+DuckDB, pandas or a spreadsheet opens it without dphist. The footer says in words what the file is: keys of its own
+metadata, which DuckDB's `parquet_kv_metadata` and pyarrow's `read_schema` show. They follow from the description, so
+`Release.verify` refuses a file whose words say something else; that is why the wording belongs to the format. Under the
+key ``dphist`` stands JSON: the format's version, domain, guarantee, mechanism, transcript. Answers of the transcript
+are not stored twice: one that equals the estimate points to that column, one with a number per cell gets a column of
+its own, the rest sit in the footer.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -18,26 +21,31 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.model.domain import Domain
+from dphist.model.budget import Budget
+from dphist.model.phrases import UNPAIRED
+from dphist.model.transcript import Entry
 from dphist.release.atomic import atomic, check_release_name
-from dphist.release.cells import Cells, SparseCells, TableCells
+from dphist.release.cells import SparseCells, TableCells
 from dphist.release.cells.cells import Pair
-from dphist.release.columns import Column, as_arrow, label_columns, label_rows, number_names
-from dphist.release.contents import Contents
-from dphist.release.file.description import (
-    FORMAT,
-    KEY,
-    stamped,
-    write_entry,
-    write_guarantee,
-)
-from dphist.release.file.readable import readable
+from dphist.release.columns import as_arrow, label_columns, number_names
+from dphist.release.contents import Contents, column_words, sum_columns
+from dphist.release.guarantee import Guarantee
 from dphist.release.held import Arrays, written
 from dphist.release.packed import pack
-from dphist.release.sums import sum_columns
+from dphist.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow
+
+FORMAT = "1.0"
+"""Which way of writing a release down. Of a higher minor number fields may be new, and are passed over; a file of
+another major one is not read."""
+KEY = b"dphist"
+"""Where in a file's metadata the description stands."""
+DIGEST = b"digest"
+"""Where a fingerprint of all other metadata stands: pages carry checksums, a footer has none of its own."""
+TABLE = "which table the row is of, by the attributes that it keeps; it sums over all others"
+"""What the column says that tells tables apart."""
 
 _ROWS = 1 << 20
 HOW: dict[str, Any] = {
@@ -71,7 +79,10 @@ def write(
     told = {KEY: json.dumps(description).encode(), **words, **(said or {})}
 
     def arrays(begin: int, end: int, bounds: Pair) -> dict[str, pyarrow.Array]:
-        found = _labelled(domain, cells, labels, np.arange(begin, end))
+        rows = np.arange(begin, end)
+        found = cells.label_rows(labels, rows)
+        if isinstance(cells, SparseCells):
+            found[description["columns"]["cell"]] = as_arrow(cells.flat[rows])
         numbers = {name: as_arrow(values[begin:end]) for name, values in columns.items()}
         # The estimate, its bounds, then what else was measured.
         first = next(iter(numbers))
@@ -230,13 +241,80 @@ def _described_sums(release: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def _labelled(
-    domain: Domain, cells: Cells, labels: list[Column], rows: NDArray[np.int64]
-) -> dict[str, pyarrow.Array]:
-    """The columns of labels for some rows, texts as a dictionary of those that come."""
-    if isinstance(cells, TableCells):
-        return cells.label_rows(labels, rows)
-    found = label_rows(labels, cells.places(rows))
-    if isinstance(cells, SparseCells):
-        found[number_names(domain, "cell")["cell"]] = as_arrow(cells.flat[rows])
-    return found
+def write_entry(entry: Entry, budget: Budget) -> dict[str, Any]:
+    """One question, and what its answer looks like; where the answer stands is for the caller to say."""
+    return {
+        "path": entry.path,
+        "verb": entry.verb,
+        "question": entry.question,
+        budget.currency: str(entry.cost),
+        "dtype": str(entry.answer.dtype),
+        "shape": list(entry.answer.shape),
+    }
+
+
+def write_guarantee(guarantee: Guarantee) -> dict[str, Any]:
+    """What was promised, and for whom."""
+    told: dict[str, Any] = guarantee.budget.to_json() | {"unit": guarantee.unit.to_json()}
+    if guarantee.delta:
+        told["discovered"] = {"delta": str(guarantee.delta), "threshold": guarantee.threshold}
+    return told
+
+
+def stamped(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Metadata with the SHA-256 of all others: of keys in order, each with its value behind it and a zero behind both.
+
+    It tells damage, not forgery: whoever changes a file on purpose writes another, and `Release.verify` finds that.
+    """
+    told = (key + b"\0" + metadata[key] + b"\0" for key in sorted(metadata) if key != DIGEST)
+    return {**metadata, DIGEST: sha256(b"".join(told)).hexdigest().encode()}
+
+
+def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -> dict[bytes, bytes]:
+    """The words of a file, by key; ``columns`` names the columns of numbers."""
+    low, high, percent = columns["low"], columns["high"], f"{100 * confidence:g}"
+    words = release.about.given() | {
+        "guarantee": _promise(release.guarantee),
+        "confidence": f"{confidence:g}",
+        # Whoever reads the file without dphist hears it first, too.
+        "intervals": f"{UNPAIRED} " * release.note.startswith(UNPAIRED)
+        + (
+            f"{low} and {high} are the ends of a {percent} % interval for the true count of each cell by itself; "
+            "where its attributes were not measured together the estimate is a guess, and they are bounds that the "
+            "measured tables allow; they are empty where nothing is known"
+        ),
+        "columns": "\n".join(
+            f"{', '.join(names)}: {text}"
+            for names, text in told_columns(release, confidence, columns).items()
+        ),
+        "software": f"dphist {__version__}",
+    }
+    return {name.encode(): text.encode() for name, text in words.items()}
+
+
+def _promise(guarantee: Guarantee) -> str:
+    """The guarantee, in the words that files of this format have."""
+    said = Guarantee(guarantee.budget, guarantee.unit).describe()
+    if not guarantee.delta:
+        return said
+    return (
+        f"{said}; discovered keys are shown from a noisy count of {guarantee.threshold:,} on, and with a chance of at "
+        f"most {float(guarantee.delta):g} one that only they have"
+    )
+
+
+def told_columns(
+    release: Contents, confidence: float, columns: Mapping[str, str]
+) -> dict[tuple[str, ...], str]:
+    """What the columns of a file hold, in their order; both bounds are told of at once."""
+    labels, cells = label_columns(release.domain), release.cells
+    sums = column_words(release, {*(column.name for column in labels), *columns.values()})
+    return {
+        **({(cells.table_column(),): TABLE} if isinstance(cells, TableCells) else {}),
+        **{(column.name,): column.words for column in labels},
+        (columns["estimate"],): "how many records the cell is estimated to hold; noise was added on purpose",
+        (columns["low"], columns["high"]): (
+            f"the true count lies between them with {100 * confidence:g} % confidence"
+        ),
+        **{(name,): text for name, text in sums.items()},
+    }
