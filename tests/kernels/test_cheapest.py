@@ -108,7 +108,7 @@ def test_squares(seed: int, search: Callable[..., np.ndarray]) -> None:
 
 def test_one_huge_value_does_not_swallow_small_differences() -> None:
     x = np.array([2.0**40, 0, 0, 0, 9, 9, 9])
-    assert squared_grouping(x, -10.0 * np.arange(-1, 7)).tolist() == [0, 1, 4]
+    assert squared_grouping(x, np.arange(10.0, -70.0, -10.0)).tolist() == [0, 1, 4]
     assert squared_deviations(x, np.array([1, 0]), np.array([7, 2]))[0] == pytest.approx(121.5)
 
 

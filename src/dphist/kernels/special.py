@@ -114,8 +114,6 @@ def normal_mixture_quantile(deviations: FloatArray, beta: float, most: float) ->
     return min(q, most)
 
 
-FloatArray = NDArray[np.float64]
-
 ROOT_TWO_PI = 2.5066282746310002
 # The density at zero.
 DENSITY = 0.3989422804014327

@@ -10,6 +10,8 @@ buckets costs a few steps a bucket, and no tree.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +30,7 @@ def rank(values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 @kernel
-def _on_grid(below: int, sum_below: int, total: int, length: int, grid: int, half: int) -> int:
+def _on_grid(below: Any, sum_below: Any, total: Any, length: int, grid: int, half: int) -> Any:
     """Grid · Σ|x − mean| is twice what lies below the mean: rounded with a ``half`` of 1, floored with 0."""
     mean, rest = total // length, total % length
     return 2 * grid * (below * mean - sum_below) + (4 * grid * below * rest + half * length) // (2 * length)
@@ -38,13 +40,13 @@ def _on_grid(below: int, sum_below: int, total: int, length: int, grid: int, hal
 def _follow(
     distinct: IntArray,
     tally: IntArray,
-    pointer: int,
-    below: int,
-    sum_below: int,
-    total: int,
+    pointer: Any,
+    below: Any,
+    sum_below: Any,
+    total: Any,
     length: int,
     about_median: bool,
-) -> tuple[int, int, int]:
+) -> tuple[Any, Any, Any]:
     """Move the pointer to the centre: below it are all values up to the mean, or no more than half of the cells."""
     if about_median:
         middle = (length - 1) // 2
