@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from copy import deepcopy
 from fractions import Fraction
 
 import numpy as np
@@ -12,14 +11,12 @@ import pytest
 from dphist.audit.neighbours import pair
 from dphist.mechanisms.spec import parse
 from dphist.model.budget import Budget
-from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.private import gradual
 from dphist.private.noise import Noise
 from dphist.private.pricing import add_noise
 from dphist.private.queries.wavelet import WaveletCells
 from dphist.testing.gates import as_histogram
-from dphist_bench.attacks.independence import Independence
 from dphist_bench.attacks.law import BEYOND, _by_bets, check_law
 from dphist_bench.attacks.twin import BETS, Finished, Stage, Tally
 from dphist_bench.zoo.mutants import Mutant, OneChoice, Quieter, ReusedSeed
@@ -63,48 +60,6 @@ def test_one_seed_for_all_questions_shows_at_different_prices_too(name):
     law = check_law(Mutant(inner=parse(name), fault="reseeded"), here, 1, 600)
     assert abs(law.bits) > 6 > abs(law.signs)
     assert check_law(parse(name), here, 1, 300).holds
-
-
-@pytest.mark.parametrize(("name", "counts"), [("efpa", [0, 9, 0, 9, 0]), ("s1", [0, 2, 4, 6, 8])])
-def test_one_seed_shows_where_one_answer_alone_has_noise_that_is_seen(name, counts):
-    """Of a choice or a partition only the outcome is seen; the coins of the answer after it go with that."""
-    here = pair("here", np.array(counts), 3)
-    law = check_law(Mutant(inner=parse(name), fault="reseeded"), here, 1, 6000)
-    assert law.decided > 6 > max(abs(law.bits), abs(law.signs), law.sizes)
-    assert check_law(parse(name), here, 1, 400).holds
-
-
-def test_bets_on_coins_win_nothing_on_average_and_a_coin_that_goes_with_a_decision_falls():
-    scale = 3.0
-    values = np.arange(-400, 401)
-    chances = np.exp(-np.abs(values) / scale)
-    chances /= chances.sum()
-    claimed = NoiseLaw("laplace", scale)
-    rng = np.random.default_rng(7)
-    held, told = Independence(), Independence()
-    for run in range(300):
-        decided = bytes([run % 2])
-        drawn = rng.choice(values, 2, p=chances)
-        held.add(decided, drawn / scale, claimed)
-        # The sign of the second draw is what was decided.
-        size = drawn[1] if drawn[1] >= 0 else ~drawn[1]
-        drawn[1] = size if run % 2 else ~size
-        told.add(decided, drawn / scale, claimed)
-    assert held.together < 5
-    assert told.together > 100
-    assert (told.won.argmax() % told.won.shape[1], told.won.argmax() // told.won.shape[1]) == (24, 1)
-    # What one more run multiplies the stake by, over all that could be drawn.
-    before, after = held.won[0].copy(), np.zeros(held.won.shape[1])
-    for value, chance in zip(values, chances, strict=True):
-        next_run = deepcopy(held)
-        next_run.add(b"\x00", np.array([value / scale]), claimed)
-        after += chance * np.exp(next_run.won[0] - before)
-    assert np.allclose(after, 1.0)
-    # Draws that are not known to the last bit, and Gaussian ones, are not bet on.
-    nothing = Independence()
-    nothing.add(b"", np.ones(3), NoiseLaw("laplace", 2.0**50))
-    nothing.add(b"", np.ones(3), NoiseLaw("gaussian", Fraction(4)))
-    assert not nothing.won.any()
 
 
 @pytest.mark.parametrize("name", ["laplace", "tree", "structurefirst", "efpa"])

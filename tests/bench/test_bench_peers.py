@@ -97,7 +97,7 @@ def test_tables_of_others_are_read_cell_by_cell(tmp_path):
     import pyarrow.parquet as pq
 
     np.save(tmp_path / "out0.npy", np.arange(6))
-    read = outside.released("PyDP", str(tmp_path / "out0.npy"), (2, 3))
+    read = outside.released("diffprivlib", str(tmp_path / "out0.npy"), (2, 3))
     np.testing.assert_array_equal(read, [[0, 1, 2], [3, 4, 5]])
     table = pa.table({"a0": [1, 0, 1], "a1": [2, 0, 0], "len": [5, 7, -1]})
     pq.write_table(table, tmp_path / "out0.parquet")
@@ -116,11 +116,11 @@ def _results(measure, values):
 
 
 def test_claims_hold_only_where_every_comparison_does():
-    ours, theirs = ("10 rows", "dphist, laplace", 4.0), ("10 rows", "PyDP", 4.0)
+    ours, theirs = ("10 rows", "dphist, laplace", 4.0), ("10 rows", "diffprivlib", 4.0)
     won, lost = _results("CPU s", {ours: 1.0, theirs: 3.0}), _results("CPU s", {ours: 1.0, theirs: 0.5})
     assert CLAIMS_COST[0].check(won).holds
     assert not CLAIMS_COST[0].check(lost).holds
-    assert "behind PyDP at 10 rows, 4 cells (0.5 ×)" in CLAIMS_COST[0].check(lost).figures
+    assert "behind diffprivlib at 10 rows, 4 cells (0.5 ×)" in CLAIMS_COST[0].check(lost).figures
     assert not CLAIMS_COST[0].check(_results("CPU s", {ours: 1.0})).holds, "without peers nothing is shown"
     auto = ("10 rows", "dphist, auto for cells", 4.0)
     assert CLAIMS_ERROR[0].check(_results("RMSE of cells", {auto: 1.0, theirs: 2.0})).holds

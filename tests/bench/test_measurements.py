@@ -20,13 +20,11 @@ from dphist_bench.measuring import Failure, Line
 
 # Options beside --quick, and words that must be printed.
 QUICK = {
-    "accuracy": ("", ["lines: cells", "planes: marginals", "geometric mean"]),
     "replicates": ("--sort line", ["ten largest", "sums: long"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "composition": ("", ["226", "above the total"]),
     "precision": ("", ["s1", "on one side only"]),
 }
-SLOW = {"accuracy"}
 # Run quickly by a file of tests of its own.
 ELSEWHERE = {
     "coverage": "test_bench_coverage.py",
@@ -35,9 +33,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in QUICK]
-)
+@pytest.mark.parametrize("name", QUICK)
 def test_every_measurement_runs_quickly_and_is_kept(name, tmp_path, capsys):
     options, words = QUICK[name]
     assert catalogue.measure(name, ["--quick", *options.split()], tmp_path) == 0

@@ -75,8 +75,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "judge": "accuracy, coverage, widths, CPU, memory, size and files met in one file, and --beside a baseline",
     },
     "accuracy": {
-        "accuracy": "auto beside the best published algorithm, chosen with hindsight, on lines and planes",
-        "coverage": "how often intervals hold the truth and how wide they are, case by case",
+        "coverage": "how often intervals hold, how wide they are, and errors beside the best other mechanism",
         "replicates": "intervals from 80 replicates in plain SQL: how often they hold, how wide beside our own",
     },
     "trust": {

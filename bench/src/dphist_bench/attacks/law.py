@@ -19,8 +19,7 @@ a record or more. Nor may noise be smaller than it claims: its sizes have a mean
 noise of half its scale shows after some 150 numbers and four fifths of it after 900, however little of its budget a
 mechanism uses on these neighbours; looks and the finer answers behind them (`dphist.private.gradual`), whether or not
 these were told, are held against their laws apart from all others. Sizes are skewed to the right, so that sums far
-below their mean are rarer than the normal law has it. Where one answer alone has noise that is seen, beside a choice or
-a partition, bets tell whether it hangs on what was decided (`dphist_bench.attacks.independence`).
+below their mean are rarer than the normal law has it.
 
 *Prices.* What the questions of a run cost adds up to the budget at most. There is no chance in that: one run tells.
 
@@ -43,7 +42,6 @@ from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
-from dphist_bench.attacks.independence import Independence
 from dphist_bench.attacks.twin import BETS, Finished, Stage, Tally
 
 BEYOND = 6.0
@@ -64,15 +62,13 @@ class Law:
     """How much smaller noise was than it claims; noise that is too large breaks no promise."""
     bits: float = 0.0
     """How far the last bits of two answers' first draws go together."""
-    decided: float = 0.0
-    """How far noise hangs on the choice or the partition before it."""
     overspent: bool = False
     """Whether the questions of a run cost more than its budget."""
 
     @property
     def holds(self) -> bool:
         """Whether no run cost too much, and nothing lies beyond six deviations."""
-        furthest = max(abs(self.choices), abs(self.signs), self.sizes, abs(self.bits), self.decided)
+        furthest = max(abs(self.choices), abs(self.signs), self.sizes, abs(self.bits))
         return furthest <= BEYOND and not self.overspent
 
 
@@ -91,7 +87,6 @@ def check_law(
     # By themselves what is measured once, and what was looked at.
     missing, spread, numbers = np.zeros(2), np.zeros(2), np.zeros(2)
     together = allowed = 0.0
-    apart = Independence()
     law = Law(0, 0.0, 0.0)
     for run in range(1, runs + 1):
         tally = Tally(stop_early=True)
@@ -121,8 +116,6 @@ def check_law(
             missing[looked] += lack
             spread[looked] += more
             numbers[looked] += noise.size
-        if tally.decided is not None and tally.noise[tally.decided[1] :]:
-            apart.add(tally.decided[0], tally.noise[tally.decided[1]], tally.laws[tally.decided[1]])
         told = (numbers >= 100) & (spread > 1e-9)
         # A few dozen signs make their sum nearly normal.
         law = Law(
@@ -131,7 +124,6 @@ def check_law(
             products / sqrt(squares) if squares >= 40 else 0.0,
             float((missing[told] / np.sqrt(spread[told])).max()) if told.any() else 0.0,
             together / sqrt(allowed) if allowed >= _FEWEST_BITS else 0.0,
-            _deviation(apart.together),
             tally.book.spent() > stage.budget,
         )
         if not law.holds:
@@ -143,12 +135,8 @@ def _by_bets(won: FloatArray) -> float:
     """The normal deviation whose chance is that of what was won by all bets together, 35 at most; nothing if lost."""
     best = int(won.argmax())
     together = won[best] + log(float(np.exp(won - won[best]).mean()))
-    return copysign(_deviation(together), BETS[best] - 1.0)
-
-
-def _deviation(won: float) -> float:
-    """The normal deviation whose chance is that of a stake which has grown so much, by its logarithm."""
-    return -NormalDist().inv_cdf(0.5 * exp(-min(max(won, 0.0), 600.0)))
+    deviation = -NormalDist().inv_cdf(0.5 * exp(-min(max(together, 0.0), 600.0)))
+    return copysign(deviation, BETS[best] - 1.0)
 
 
 def _too_small(noise: FloatArray, claimed: NoiseLaw) -> tuple[float, float]:

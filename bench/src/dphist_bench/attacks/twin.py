@@ -76,15 +76,8 @@ class Tally:
     """What those answers claim of it."""
     finer: dict[int, tuple[NDArray[np.float64], NoiseLaw]] = field(default_factory=dict)
     """Of those that are looks, by place: the noise of the finer answers behind them, told or not, and its claim."""
-    decided: tuple[bytes, int] | None = None
-    """The first choice or partition, and how many answers with noise there were before it."""
     book: Recorded = field(default_factory=Recorded)
     unused: int = 1
-
-    def decide(self, outcome: NDArray[Any]) -> None:
-        """Write down what was decided, if it is the first decision."""
-        if self.decided is None:
-            self.decided = outcome.tobytes(), len(self.noise)
 
     def keep(self, verb: str, answer: NDArray[Any]) -> None:
         """Write an answer down; with no right left, stop."""
@@ -197,7 +190,6 @@ class Twin(PrivateCounts):
         here, won = _log_chance(score, counts, layout, picks, rate)
         self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)[0]
         self._tally.won += won
-        self._tally.decide(picks[:1, :1])
         self._tally.keep("choose", picks)
         return picks
 
@@ -207,8 +199,6 @@ class Twin(PrivateCounts):
         starts = super().segment(costs)
         other = _counts(self._shadow)
         self._tally.partitions.append((counts.tobytes(), other.tobytes(), starts.tobytes()))
-        # Where the first bucket ends: of whole partitions there are many, and each is seen too rarely to learn from.
-        self._tally.decide(starts[:2])
         self._tally.keep("segment", starts)
         return starts
 

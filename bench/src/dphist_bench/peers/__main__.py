@@ -13,7 +13,6 @@ from pathlib import Path
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "opendp": ("opendp==0.16.0", "polars==1.36.1", "numpy", "pyarrow"),
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn<1.8", "polars"),
-    "pydp": ("python-dp==1.1.5", "polars", "numpy"),
 }
 
 

@@ -214,9 +214,7 @@ EXPERIMENTS = (
         "bare table of counts, we a release with labels, guarantee and transcript. CPU time is that of all threads; "
         "starting up is importing.",
         differs="Four rounds, each the least of up to five runs, beside other work: seconds on the clock are those "
-        "of a crowded machine. PyDP 1.1.5 has no wheel for this one. One round on another "
-        "(x86-64) had PyDP at 0.90 to 0.94 times our CPU seconds at 1,024 cells with 10,000 and 10⁶ rows, without "
-        "starting up at 0.60 and 0.84; ours took less in all other comparisons.",
+        "of a crowded machine.",
         claims=CLAIMS_COST,
     ),
     Experiment(
@@ -229,7 +227,7 @@ EXPERIMENTS = (
             Table(title="Root mean squared error of 2,000 random ranges", measure="RMSE of ranges"),
         ),
         reported="100,000 rows, skewed like ages and incomes; the mean over releases with fresh noise. diffprivlib"
-        " and PyDP round and cut in their own ways, which their figures include.",
+        " rounds and cuts in its own way, which its figures include.",
         differs="Five releases a line in each of four trials: errors of ranges in one "
         "table share their noise, and those of equal mechanisms differ here by up to 1.3 times.",
         claims=CLAIMS_ERROR,

@@ -53,7 +53,6 @@ PEERS: dict[str, Peer] = {
     "OpenDP, vector": Peer("OpenDP", "opendp", "opendp"),
     "OpenDP, Polars": Peer("OpenDPPolars", "opendp", "opendp", writes="parquet"),
     "diffprivlib": Peer("Diffprivlib", "diffprivlib", "diffprivlib"),
-    "PyDP": Peer("PyDP", "pydp", "pydp"),
 }
 OTHERS = tuple(name for name, peer in PEERS.items() if peer.package != "dphist")
 

@@ -143,28 +143,3 @@ class Diffprivlib:
                 np.stack(columns, 1), epsilon=float(epsilon), bins=sizes, range=ranges
             )
         np.save(out, np.asarray(counts).reshape(-1))
-
-
-class PyDP:
-    """PyDP (python-dp), Google's library in Python: its Laplace mechanism, called for every cell.
-
-    It has nothing for many counts at once. `LaplaceMechanism.add_noise` on counts by NumPy takes a third of the time of
-    its `Count` algorithm for each cell, and gives the same law.
-    """
-
-    @staticmethod
-    def load() -> str:
-        """Import PyDP and what reads the records."""
-        import polars  # noqa: F401
-        import pydp.algorithms.numerical_mechanisms  # noqa: F401
-
-        return _versions("python-dp", "polars", "numpy")
-
-    @staticmethod
-    def publish(records: str, sizes: list[int], epsilon: str, out: str) -> None:
-        """Count the cells, add noise to each, save them."""
-        import numpy as np
-        from pydp.algorithms.numerical_mechanisms import LaplaceMechanism
-
-        noisy = LaplaceMechanism(epsilon=float(epsilon), sensitivity=1.0).add_noise
-        np.save(out, np.array([noisy(count) for count in _counts(records, sizes).tolist()], dtype=np.int64))
