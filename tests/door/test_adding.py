@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import dphist
 from dphist.cli.commands import app
-from dphist.errors import DroppedRows, InputError, NotPrivate, VerificationError
+from dphist.errors import DroppedRows, InputError, VerificationError
 from dphist.mechanisms import Mixture, Residuals
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
@@ -173,15 +173,6 @@ def test_only_releases_of_tables_grow():
     release = dphist.publish(dphist.Histogram(small, np.array([3, 4, 5])), epsilon=1, mechanism="laplace")
     with pytest.raises(InputError, match="tables of few attributes only"):
         add_tables(release, pd.DataFrame({"x": [1]}), "marginals:x", 1)
-
-
-def test_what_is_added_with_a_test_seed_is_not_saved(tmp_path):
-    frame = rows(50)
-    release = dphist.publish(frame, DOMAIN, 1, "residuals", workload="marginals:q0,q1")
-    noise = Noise(Keystream.for_tests(2))
-    more = add_tables(release, frame, "marginals:q1,q2", 1, noise=noise)
-    with pytest.raises(NotPrivate, match="test seed"):
-        more.save(tmp_path / "two.parquet")
 
 
 def test_nothing_is_added_when_rows_would_be_dropped(tmp_path):

@@ -6,7 +6,6 @@ import json
 import pickle
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -257,25 +256,6 @@ def test_a_release_by_a_mechanism_that_is_not_here_is_asked_as_ever(release, tmp
     assert np.array_equal(foreign.bounds()[0], release.bounds()[0])
     # And its model, for any other confidence.
     assert np.array_equal(foreign.bounds(confidence=0.5)[0], release.bounds(confidence=0.5)[0])
-
-
-def test_a_large_file_is_written_in_blocks_that_fit_together(tmp_path, monkeypatch):
-    from dphist.release import writing as release_file
-    from dphist.release.cells import DenseCells
-
-    domain = dphist.Domain([dphist.Ordinal("x", range(50)), dphist.Ordinal("y", range(40))])
-    counts = np.random.default_rng(2).poisson(4, domain.shape)
-    release = dphist.publish(dphist.Histogram(domain, counts), epsilon=1, mechanism="adaptivetree")
-    release.save(tmp_path / "whole.parquet")
-    monkeypatch.setattr(DenseCells, "at_once", 300)
-    monkeypatch.setattr(release_file, "_ROWS", 700)
-    release.save(tmp_path / "blocks.parquet")
-    again = dphist.load(tmp_path / "blocks.parquet")
-    again.verify()
-    whole, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "blocks"))
-    assert isinstance(whole, pa.Table)
-    for name in ("x", "y", "estimate", "low", "high"):
-        assert whole[name].to_pylist() == parts[name].to_pylist()
 
 
 def test_who_wrote_a_file_that_does_not_verify_is_named(release, tmp_path, monkeypatch):

@@ -23,7 +23,6 @@ import pytest
 
 import dphist
 from dphist.errors import DphistError, ReleaseError, RightUsed, VerificationError
-from dphist.model.transcript import same_answers
 from dphist.model.unit import Unit
 from dphist.publishing.checking import digest, verify_file
 from dphist.release import reading, writing
@@ -364,14 +363,6 @@ def test_an_insider_who_writes_down_the_forged_file_is_noticed(tmp_path: Path) -
                 verify_file(path, book)
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "tree", "noisefirst"])
-def test_a_saved_transcript_is_the_same(mechanism: str, tmp_path: Path) -> None:
-    # Also where a polish moved the counts away from the answers.
-    for release in (publish(mechanism=mechanism), publish(mechanism=mechanism).polished(nonnegative=True)):
-        release.save(tmp_path / "out.parquet")
-        assert same_answers(dphist.load(tmp_path / "out.parquet").transcript, release.transcript)
-
-
 # ---- sparse releases ------------------------------------------------------------------------------------
 
 SPARSE: dict[str, Forge] = {
@@ -434,17 +425,6 @@ def test_rows_that_stand_for_billions_are_not_read(form: str, tmp_path: Path, mo
     with pytest.raises(ReleaseError, match="other rows than its description has cells"):
         dphist.load(path)
     assert not read
-
-
-def test_what_does_not_fit_in_memory_is_not_called_damaged(tmp_path: Path, monkeypatch: Any) -> None:
-    from dphist import memory
-    from dphist.release import packed
-
-    publish().save(tmp_path / "out.parquet")
-    monkeypatch.setattr(packed, "_MUCH", 1)
-    monkeypatch.setattr(memory, "available_memory", lambda: 10)
-    with pytest.raises(ReleaseError, match=r"cannot be read here: its numbers take .* bytes of memory"):
-        dphist.load(tmp_path / "out.parquet")
 
 
 def test_what_a_footer_says_of_values_must_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

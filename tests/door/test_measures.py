@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -333,12 +331,6 @@ def test_sums_under_concentrated_privacy(tmp_path: Path) -> None:
     assert wide > 1.9 * math.sqrt(16 * reach**2 / (2 * float(rho)))
 
 
-def test_gaussian_noise_takes_sums() -> None:
-    release = dphist.publish(frame(), DOMAIN, rho="1/50", mechanism="gaussian", measures=[HOURS])
-    assert type(release.sums[0].release.mechanism).__name__ == "Gaussian"
-    release.verify()
-
-
 def test_the_share_of_clipped_records_is_paid_for_and_told(tmp_path: Path) -> None:
     data = frame(20_000)
     measure = Measure("hours", 0, 80, clipped=True)
@@ -398,16 +390,3 @@ def test_means_and_sums_that_were_not_measured_are_no_numbers(tmp_path: Path) ->
     )
     assert json.loads(answered.stdout)["value"] is None
     assert json.loads(answered.stdout)["measured"] is False
-
-
-def test_means_by_the_recipe_for_other_tools_are_possible(tmp_path: Path) -> None:
-    by_margins().save(tmp_path / "people.parquet")
-    page = (Path(__file__).parents[2] / "docs/howto/read-without-dphist.md").read_text(encoding="utf-8")
-    (recipe,) = re.findall(r"select place, case when.*?group by place", page, re.DOTALL)
-    recipe = recipe.replace("place", '"table", a, b, c').replace("age * estimate", "sum_stars")
-    recipe = recipe.replace("18", "0").replace("67", "6")
-    # Last: a folder's name may hold any number.
-    recipe = recipe.replace("'people.parquet'", f"'{tmp_path / 'people.parquet'}'")
-    means = [row[-1] for row in duckdb.sql(recipe).fetchall()]
-    assert len(means) == 1 + 3 * 4
-    assert all(mean is None or 0 <= mean <= 6 for mean in means)

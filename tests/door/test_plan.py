@@ -1,4 +1,4 @@
-"""Formulas against simulation, and forecasts against what then happens."""
+"""Forecasts against what then happens."""
 
 from __future__ import annotations
 
@@ -20,56 +20,8 @@ from dphist.model.workload import Workload
 from dphist.planning import forecast as planning
 from dphist.planning import populations
 from dphist.testing import run
-from dphist_bench.papers import dpcube_formulas as formulas
 
 LINE = Domain([Ordinal("age", range(64))])
-
-
-def laplace(rng, scale, shape):
-    return rng.laplace(0.0, scale, shape)
-
-
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("size", [1, 5, 11])
-def test_least_squares_error_and_variance_agree_with_simulation(size, weighted):
-    rng = np.random.default_rng(1)
-    draws, part, first, second = 200_000, 11, 0.05, 0.15
-    cells = laplace(rng, 1 / first, (draws, part))
-    leaf = laplace(rng, 1 / second, draws)
-    g = second**2 / (part * second**2 + first**2) if weighted else 1 / (part + 1)
-    noise = cells[:, :size].sum(1) + g * size * (leaf - cells.sum(1))
-    variance = formulas.least_squares_variance(size, part, first, second, weighted=weighted)
-    error = formulas.least_squares_error(size, part, first, second, weighted=weighted)
-    assert noise.var() == pytest.approx(variance, rel=0.03)
-    assert np.abs(noise).mean() == pytest.approx(error, rel=0.02)
-
-
-def test_the_papers_figures():
-    assert formulas.least_squares_variance(11, 11, 0.05, 0.15) == pytest.approx(88.0)
-    assert formulas.least_squares_variance(11, 11, 0.05, 0.15, weighted=False) == pytest.approx(135.802469)
-
-
-@pytest.mark.parametrize("shift", [0.0, 0.5, 3.0, 40.0])
-def test_mean_absolute_of_one_draw_is_known(shift):
-    # E|a + Lap(b)| = a + b·exp(−a/b).
-    assert formulas.mean_absolute([(2.0, 1)], shift) == pytest.approx(
-        shift + 2 * math.exp(-shift / 2), rel=1e-6
-    )
-
-
-def test_observed_error_agrees_with_simulation():
-    rng = np.random.default_rng(2)
-    noise = laplace(rng, 20.0, (200_000, 5)).sum(1)
-    assert formulas.observed_error(5, 5, 0.05) == pytest.approx(np.abs(5 + noise).mean(), rel=0.02)
-
-
-def test_the_smooth_bound_holds():
-    rng = np.random.default_rng(4)
-    part, size, gamma, epsilon = 11, 5, 5.0, 0.15
-    x = rng.uniform(0, gamma, part)
-    noise = laplace(rng, 1 / epsilon, 100_000)
-    error = np.abs(size / part * (x.sum() + noise) - x[:size].sum())
-    assert error.mean() <= formulas.smooth_error_bound(gamma, size, part, epsilon)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "privelet(plain=())", "tree(nonnegative=False)"])
@@ -120,15 +72,6 @@ def test_units_and_sizes_and_refusals():
         planning.plan(LINE, 1, "everything")
     with pytest.raises(InputError, match="error"):
         planning.plan(LINE, 1, error=0.0)
-
-
-@pytest.mark.parametrize("workload", ["cells", "prefixes", "ranges", "marginals"])
-def test_every_workload_of_a_mixed_domain(workload):
-    domain = Domain([Ordinal("age", range(12)), Nominal("place", {"n": ["a", "b"], "s": ["c"]})])
-    names = ["laplace", "privelet", "dpcube", "kdhybrid"]
-    for forecast in planning.plan(domain, 1, workload, mechanisms=names, runs=1):
-        assert forecast.error is not None
-        assert forecast.error > 0
 
 
 CUBE = Domain([Ordinal("age", range(16)), Nominal("job", list("abcd")), Nominal("sex", list("FM"))])

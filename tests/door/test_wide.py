@@ -16,7 +16,7 @@ import pytest
 import dphist
 from dphist.errors import NotPrivate, QueryError, TooLargeError
 from dphist.inference.tables.mixture import fit_mixture
-from dphist.mechanisms import Auto, Residuals
+from dphist.mechanisms import Residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.unit import Unit
@@ -237,38 +237,6 @@ def test_the_forecast_is_the_error() -> None:
     assert "would not be measured" in unasked.basis
 
 
-@pytest.mark.parametrize("dependent", [False, True])
-def test_the_forecast_of_auto_is_of_the_model_that_it_publishes(dependent: bool) -> None:
-    rows, draw = 1_000, np.random.default_rng(3)
-    domain = dphist.Domain([dphist.Nominal(f"q{i}", WORDS) for i in range(18)])
-    taste = draw.integers(0, 3, rows)
-    codes = [draw.integers(0, 3, rows) for _ in range(18)]
-    held = CodedColumns(
-        domain,
-        tuple(np.where(draw.random(rows) < 0.6 * dependent, taste, code).astype(np.uint8) for code in codes),
-    )
-    pairs = dphist.Workload.marginals(domain, 2)
-    plan = dphist.planning.plan(domain, 1, "marginals:2", mechanisms=["auto", "residuals"], records=rows)
-    auto, residuals = sorted(plan, key=lambda forecast: forecast.mechanism)
-    assert auto.error is not None
-    assert residuals.error is not None
-    noise = Noise(Keystream.for_tests(5))
-    release = release_of(held, Budget.of(1), Auto(), Unit(), pairs, noise=noise)
-    truth = np.concatenate([table.reshape(-1) for table in held.tables(pairs.tables or ())])
-    error = float(np.sqrt(np.mean((release.answer(pairs).value - truth) ** 2)))
-    # Plain tables would be off by more.
-    assert error < 0.8 * residuals.error
-    assert auto.best is not None
-    assert auto.worst is not None
-    assert auto.best <= error <= auto.worst
-    assert auto.worst < 1.25 * residuals.error
-    assert "depend on each other" in auto.basis
-    # Much is asked of little: with many records plain tables are what a model can say, too.
-    (many,) = dphist.planning.plan(domain, 10, "marginals:2", mechanisms=["auto"], records=10**6)
-    (plain,) = dphist.planning.plan(domain, 10, "marginals:2", mechanisms=["residuals"], records=10**6)
-    assert many.error == pytest.approx(plain.error, rel=0.05)
-
-
 def test_what_wide_tables_do_not_hold_is_refused_before_it_is_counted() -> None:
     huge = dphist.Domain([*DOMAIN.attributes, *(dphist.Ordinal(f"z{i}", range(100)) for i in range(20))])
     table = people(50).assign(**{f"z{i}": i for i in range(20)})
@@ -288,25 +256,6 @@ def test_a_histogram_is_not_taken_for_bounded_records() -> None:
     for domain, unit in ((None, Unit(rows=2, id="who")), (DOMAIN, Unit())):
         with pytest.raises(dphist.errors.DphistError):
             coded(counted, domain, unit)
-
-
-@pytest.mark.parametrize("mechanism", ["residuals", "mixture(classes=4,steps=10)"])
-def test_weights_of_tables_are_used(mechanism: str) -> None:
-    """A table that counts more has narrower intervals, in both currencies; others have wider ones."""
-    names = [f"q{place}" for place in range(11)]
-    domain = dphist.Domain([dphist.Nominal(name, ["a", "b", "c"]) for name in names])
-    rows = pd.DataFrame({name: np.tile(["a", "b", "b", "c"], 2_500) for name in names})
-
-    def variances(workload: str, **budget: Any) -> tuple[float, float]:
-        release = dphist.publish(rows, domain, mechanism=mechanism, workload=workload, **budget)
-        errors: Any = release._estimate.errors
-        return errors.residuals.cell_variance((0, 1)), errors.residuals.cell_variance((3, 4))
-
-    for budget in ({"epsilon": 2}, {"rho": "1/10"}):
-        alike = variances("marginals:2", **budget)
-        weighed = variances("2 marginals:q0,q1 + marginals:2", **budget)
-        assert weighed[0] < 0.6 * alike[0]
-        assert weighed[1] > alike[1]
 
 
 def test_a_model_is_fitted_when_it_is_asked_for_and_once(

@@ -45,21 +45,6 @@ def saved(tmp_path_factory):
 
 
 @QUICK
-@given(data=st.data())
-def test_damaged_releases(saved, data):
-    raw = bytearray(saved.read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        spot = data.draw(st.integers(0, len(raw) - 1))
-        raw[spot] = data.draw(st.integers(0, 255))
-    bad = saved.with_name("bad.parquet")
-    bad.write_bytes(bytes(raw))
-    release = refuses(lambda: dphist.load(bad))
-    if release is not None:
-        refuses(release.verify)
-        refuses(release.answer)
-
-
-@QUICK
 @given(raw=st.binary(max_size=300))
 def test_bytes_that_are_no_release(saved, raw):
     bad = saved.with_name("bytes.parquet")

@@ -13,14 +13,9 @@ from dphist import Domain, Ordinal, Workload
 from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.kernels.levels.likelihood import likelihoods, moments
 from dphist.mechanisms import AdaptiveTree, PrefixSums, Privelet, Tree
-from dphist.mechanisms.prefixsums import prefix_error, prefix_noise
-from dphist.mechanisms.trees.shares import geometric_shares, level_shares, searched
 from dphist.model.budget import Budget
 from dphist.model.law import NoiseLaw
-from dphist.private.queries.prefixes import PrefixRoots
-from dphist.private.questions import Layout
 from dphist.testing import open_counts, run
-from textbook import mean_variance
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(3), Fraction(400)])
@@ -79,19 +74,6 @@ def test_levels_under_gaussian_noise() -> None:
     assert second[4, 2] == pytest.approx(500 * 9 / 509)
 
 
-def test_shares_are_best_where_precision_grows_with_the_share() -> None:
-    sides = tuple((1 << k,) for k in range(8, -1, -1))
-    least, shares = level_shares((256,), sides, "prefixes", 1)
-    assert least == pytest.approx(mean_variance((256,), sides, "prefixes", shares, 1))
-    rng = np.random.default_rng(1)
-    for _ in range(40):
-        nearby = np.maximum(shares * rng.uniform(0.7, 1.4, shares.size), 1e-6)
-        assert mean_variance((256,), sides, "prefixes", nearby / nearby.sum(), 1) >= least * (1 - 1e-6)
-    # All levels pay under ρ; few do under ε.
-    assert len(searched(4096, "prefixes", 1)[0]) == 13 > len(searched(4096, "prefixes")[0])
-    assert geometric_shares(3, 3, 1)[1] / geometric_shares(3, 3, 1)[0] == pytest.approx(2.0, rel=1e-3)
-
-
 @pytest.mark.parametrize(
     "mechanism", [Tree(nonnegative=False), Privelet(), PrefixSums()], ids=lambda m: type(m).__name__
 )
@@ -126,10 +108,3 @@ def test_guaranteed_intervals_of_trees_hold_under_rho() -> None:
         widths += float(np.mean(found.high - found.low))
     assert held / 25 >= 0.9
     assert widths / 25 < 400
-
-
-def test_the_forecast_of_prefixes_is_what_their_noise_is() -> None:
-    squares = PrefixRoots().variances(Layout((300,)))
-    noise = prefix_noise(300, NoiseLaw("gaussian", squares))
-    mean = float(np.mean(noise.variance(Workload.prefixes(Domain([Ordinal("x", range(300))])))))
-    assert math.isclose(prefix_error(300, NoiseLaw("gaussian", Fraction(1))), math.sqrt(mean), rel_tol=1e-3)

@@ -135,3 +135,18 @@ def test_whole_bounds_hold_whenever_others_did_and_what_is_published():
     assert ((found.low <= published) & (published <= found.high)).all()
     plain = nearest_whole(Interval(low, high), low)
     assert np.mean(plain.high - plain.low) == pytest.approx(np.mean(high - low), rel=0.2)
+
+
+def test_settled_tables_are_shown_their_model():
+    seen = {}
+
+    def better(axes, values, model):
+        seen[axes] = model
+        return values
+
+    known = {(): np.array(8.0), (0,): np.array([6.0, 2.0]), (1,): np.array([4.0, 4.0])}
+    known[(0, 1)] = np.array([[6.0, 0.0], [-2.0, 4.0]])
+    settled = settle((2, 2), [(0, 1)], known.__getitem__, better)
+    assert list(seen) == [(0, 1)]
+    np.testing.assert_allclose(seen[(0, 1)], [[3.0, 3.0], [1.0, 1.0]])
+    np.testing.assert_allclose(settled[(0, 1)].sum(axis=1), [6.0, 2.0], atol=1e-3)

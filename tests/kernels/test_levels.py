@@ -153,30 +153,6 @@ def test_stretches_are_independent_sequences():
         assert np.allclose(both[i], parts[0][i] + parts[1][i])
 
 
-def test_expectation_maximisation_climbs():
-    generator = np.random.default_rng(5)
-    values = np.repeat([0, 40, 3], 60) + generator.integers(-4, 5, 180)
-    distinct, rows = np.unique(values, return_inverse=True)
-    grid = level_grid(values, 0.5)
-    table, _ = likelihoods(distinct, grid, 0.1, 0.5)
-    possible = _packed(table)
-    jump, w, seen = np.full(grid.size, 1 / grid.size), np.full((3, grid.size), 1 / 3), []
-    share = 0.5
-    for _ in range(12):
-        evidence, starts, moves = expect(
-            *possible, rows, np.array([[0, 180]]), jump, w, share, np.empty(180 * grid.size)
-        )
-        seen.append(evidence)
-        # Levels below and above 10 move each in their own way.
-        jump = starts / starts.sum()
-        for part in (grid < 10, grid >= 10):
-            stay, small, large, leave = moves[:, part].sum(axis=1)
-            w[:, part] = (np.array([[stay], [small + large], [leave]])) / moves[:, part].sum()
-        share = moves[1].sum() / moves[1:3].sum()
-    assert np.all(np.diff(seen) > -1e-9)
-    assert seen[-1] > seen[0] + 10
-
-
 @pytest.mark.parametrize("size", [1, 2, 17, 70_000])
 def test_any_length_is_denoised(size):
     generator = np.random.default_rng(6)
@@ -190,21 +166,6 @@ def test_any_length_is_denoised(size):
     if size > 100:
         assert abs(found.mean.mean() - 20) < 1
         assert np.mean((found.mean - 20) ** 2) < np.mean((values - 20.0) ** 2) / 2
-
-
-def _noisy(counts, rate, seed):
-    generator = np.random.default_rng(seed)
-    fade = 1 - np.exp(-rate)
-    return counts + generator.geometric(fade, counts.size) - generator.geometric(fade, counts.size)
-
-
-def test_noise_hardly_passes_for_structure():
-    # The noise is fixed; its deviation is 141.
-    counts = np.random.default_rng(8).multinomial(1000, np.full(4096, 1 / 4096))
-    for seed in range(6):
-        found = denoise(_noisy(counts, 0.01, seed), 0.01).mean
-        assert np.sqrt(np.mean((found - counts) ** 2)) < 1.0
-        assert found.max() < 12
 
 
 def test_levels_far_from_a_value_are_left_out_without_a_trace():

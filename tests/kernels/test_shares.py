@@ -44,13 +44,6 @@ def test_the_closed_form_is_the_error_of_least_squares(shape):
     assert found == pytest.approx(exact, rel=1e-6)
 
 
-def test_the_contrasts_of_all_levels_are_the_cells():
-    shape = (13, 20)
-    workload = Workload.random(_domain(shape), 100, seed=1)
-    weight = contrasts(shape, halvings(shape), workload.low, workload.high)
-    assert weight.sum() == pytest.approx(np.prod(workload.high - workload.low, axis=1).mean())
-
-
 def test_what_is_not_measured_costs_what_it_departs_from_even():
     weight, cells, none = np.array([1.0, 2.0, 3.0]), np.array([16.0, 4.0, 1.0]), np.zeros(3)
     error = range_error(weight, cells, none, none, 1.0, np.array([0.5]), ONE, 0.3)
@@ -72,25 +65,3 @@ def test_the_search_finds_the_best_shares(density, length):
         if sum(parts) <= grid:
             tried = np.array([*parts, grid - sum(parts)]) / grid
             assert lowest <= 1.01 * range_error(weight, cells, none, tried, 1.0, densities, ONE, 0.3)
-
-
-def test_single_cells_are_best_noised_one_by_one():
-    sides = halvings((16, 16))
-    low = np.array([[a, b] for a in range(16) for b in range(16)])
-    weight = contrasts((16, 16), sides, low, low + 1)
-    _, shares = best_shares(weight, _cells(sides), np.zeros(len(sides)), 1.0, 0, 1.0, FAR, ONE, 0.0)
-    assert shares[-1] > 0.9
-
-
-def test_where_only_noise_counts_one_descent_agrees_with_moving_grains():
-    sides = halvings((16, 16))
-    workload = Workload.random(_domain((16, 16)), 200, seed=3)
-    weight = contrasts((16, 16), sides, workload.low, workload.high)
-    nothing, none = np.zeros(0), np.zeros(len(sides))
-    least, shares = best_shares(weight, _cells(sides), nothing, 0.5, 0, 2.0, nothing, nothing, 1.0)
-    assert shares.sum() == pytest.approx(0.5)
-    assert least == pytest.approx(
-        range_error(weight, _cells(sides), none, shares, 2.0, nothing, nothing, 1.0)
-    )
-    moved, _ = best_shares(weight, _cells(sides), none, 0.5, 0, 2.0, FAR, ONE, 0.0)
-    assert least <= moved <= 1.02 * least

@@ -59,31 +59,3 @@ def test_forecasts_know_that_whole_numbers_are_drawn():
         cells, _, tables = parts(forecaster)
         assert bool(cells < tables) is better
     assert (parts(whole) < parts(continuous)).all()
-
-
-@pytest.mark.parametrize("workload", [None, Workload.marginals(CUBE, 2), Workload.random(CUBE, 60, seed=2)])
-def test_no_plan_nearby_is_better(workload):
-    plan = _forecaster(workload).tables()
-    best, shares = plan.score, np.array([float(each) for each in plan.shares])
-    kinds = asked_kinds(CUBE.shape, CUBE, workload, None if workload is None else workload.kind)
-    weights = np.array([each.weight for each in kinds])
-    for giver in range(len(shares)):
-        for taker in range(len(shares)):
-            moved = shares.copy()
-            moved[giver] -= 0.02
-            moved[taker] += 0.02
-            if giver == taker or moved[giver] <= 0.01:
-                continue
-            exact = [Fraction(round(each * 1000), 1000) for each in moved]
-            exact[-1] += 1 - sum(exact)
-            errors = run(
-                Marginals(tables=plan.tables, shares=tuple(exact), nonnegative=False),
-                np.ones(CUBE.shape, dtype=np.int64),
-                1,
-                seed=1,
-            ).errors
-            means = [
-                (each.times * errors.variance(Workload(CUBE, each.low, each.high))).sum() for each in kinds
-            ]
-            score = np.exp((weights * np.log(means)).sum() / weights.sum() / 2)
-            assert score >= best * (1 - 1e-3)

@@ -38,30 +38,6 @@ def test_noise_of_the_total_is_no_error_of_shares():
     assert (float(whole[0]), float(low[0])) == pytest.approx((0.75, 0.5), rel=0.05)
 
 
-def test_looks_are_small_and_none_is_taken_where_nothing_would_be_done_otherwise():
-    unsure = outlook(2, total=3_000, kind="laplace", noise=Fraction(1))
-    assert 0 < unsure.look() <= Fraction(1, 64)
-    assert outlook(10, total=10**8).look() == 0
-    assert unsure.seen(0.4, 0.005).look() == 0
-    assert unsure.strongest == 10
-
-
-def test_what_is_seen_moves_the_expectation():
-    before = outlook(2, noise=Fraction(3_000))
-    strong, weak = before.seen(0.1, 0.01), before.seen(0.0, 0.001)
-    assert strong.losses()[0] < strong.losses()[2]
-    assert weak.losses()[2] < weak.losses()[0]
-    assert weak.likely.sum() == pytest.approx(1)
-
-
-def test_few_pairs_that_depend_are_seen():
-    """A tenth of the pairs at 0.08, the noise of a look 0.02."""
-    before = outlook(2, 17, total=3_000, kind="laplace", noise=Fraction(1))
-    few, nothing = before.seen(0.08, 0.02), before.seen(0.0, 0.005)
-    assert few.losses()[0] < few.losses()[2]
-    assert nothing.losses()[2] < nothing.losses()[0]
-
-
 @pytest.mark.parametrize(("alike", "way"), [(0.0, "alone"), (0.6, "together")])
 def test_a_release_names_its_look_and_replays_it(alike, way, tmp_path):
     """Fifteen answers, each like its neighbour in some of the records and by itself in the others."""

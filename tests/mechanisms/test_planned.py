@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.trees.growing import grow
 from dphist.mechanisms.trees.planning import (
     PlannedBoxes,
@@ -15,11 +14,10 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
-from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.noise.keystream import Keystream
-from dphist.testing import open_counts, run
+from dphist.testing import open_counts
 
 
 def _domain(shape):
@@ -38,19 +36,6 @@ def _clusters(shape, records, seed=1):
     counts = np.zeros(shape, dtype=np.int64)
     np.add.at(counts, tuple((place * shape).astype(int).T), 1)
     return counts
-
-
-def _error(mechanism, counts, workload, epsilon, tell, runs=4):
-    squares = [
-        np.mean(
-            workload.answer(
-                run(mechanism, counts, epsilon, seed=s, workload=workload if tell else None).counts - counts
-            )
-            ** 2
-        )
-        for s in range(runs)
-    ]
-    return float(np.sqrt(np.mean(squares)))
 
 
 @pytest.mark.parametrize("shape", [(32, 32), (33, 5), (7, 6, 5), (1, 9), (1, 1)])
@@ -81,21 +66,6 @@ def test_boxes_tile_their_parents(shape):
         assert (tree.parent[children] == node).all()
         assert (tree.low[children] >= tree.low[node]).all()
         assert (tree.high[children] <= tree.high[node]).all()
-
-
-def test_ranges_that_were_announced_are_served():
-    # Dense counts: shares follow from the closed form alone, and small ranges want the cells.
-    counts = np.random.default_rng(5).poisson(500, (64, 64))
-    domain = _domain(counts.shape)
-    low = np.random.default_rng(6).integers(0, 61, (300, 2))
-    small = Workload(domain, low, low + 3)
-    told, untold = (_error(AdaptiveTree(), counts, small, 1, tell) for tell in (True, False))
-    assert told < 0.9 * untold
-    last = [
-        float(1 / grow_boxes(open_counts(counts, 1, seed=1, workload=workload))[0].variance[-1])
-        for workload in (small, Workload.random(domain, 300, seed=7))
-    ]
-    assert last[0] > 1.2 * last[1]
 
 
 @pytest.mark.parametrize(("budget", "variance"), [(Budget.of(1), 2.0), (Budget.of(rho="1/2"), 1.0)])

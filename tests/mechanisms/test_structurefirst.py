@@ -110,27 +110,6 @@ def test_nested_estimates_are_unbiased_with_the_stated_variance(inside):
     assert np.abs(np.var(scores, axis=0) - 1).max() < 0.4
 
 
-def test_even_structures_do_not_depend_on_the_direction():
-    counts = data.bell(300, 9_000, seed=2)
-    errors = {}
-    for even in (False, True):
-        for name, values in (("forward", counts), ("backward", counts[::-1].copy())):
-            mechanism = StructureFirst(statistic="mean", even=even, split=Fraction(1, 2), inside="flat")
-            runs = [run(mechanism, values, 1, seed=s).counts - values for s in range(5)]
-            errors[even, name] = np.mean(np.square(runs))
-    assert errors[True, "forward"] < errors[False, "forward"] / 1.5
-    assert 0.4 < errors[True, "forward"] / errors[True, "backward"] < 2.5
-
-
-def test_adaptive_averages_what_is_flat_and_keeps_what_is_not():
-    counts = np.concatenate([np.full(50, 30), 5_000 + np.arange(50) % 2 * 1_000])
-    kept = run(StructureFirst(bins=2), counts, 1, seed=3).counts
-    right = run(StructureFirst(bins=2, inside="two-level"), counts, 1, seed=3).counts
-    assert len(np.unique(kept[:49])) == 1
-    assert np.array_equal(kept[60:], right[60:])
-    assert np.abs(kept - counts)[60:].mean() < 10
-
-
 @pytest.mark.audit
 def test_without_clipping_the_audit_refutes_it():
     report = audit(

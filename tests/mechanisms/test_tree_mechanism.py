@@ -12,8 +12,6 @@ from dphist.mechanisms.tree import Tree, bucket_levels
 from dphist.mechanisms.trees.shares import (
     box_energy,
     contrasts,
-    level_shares,
-    searched,
 )
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -59,28 +57,6 @@ def test_the_energy_of_boxes_is_exact_where_the_last_blocks_are_cut(shape: tuple
     assert box_energy(shape, side, workload.low, workload.high) == pytest.approx(expected)
     nothing = workload.low[:, :]
     assert box_energy(shape, side, nothing, nothing) == 0.0
-
-
-def test_shares_are_the_best() -> None:
-    """No nearby shares do better, and the known optimum for 4096 prefixes comes out."""
-    sides = ((1024,), (128,), (16,), (1,))
-    least, shares = level_shares((4096,), sides, "prefixes")
-    assert shares == pytest.approx([0.249, 0.218, 0.222, 0.311], abs=0.003)
-    assert least == pytest.approx(mean_variance((4096,), sides, "prefixes", shares))
-    assert least**0.5 == pytest.approx(13.9, abs=0.01)
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        nearby = np.maximum(shares + rng.normal(0, 0.01, 4), 1e-3)
-        nearby /= nearby.sum()
-        assert mean_variance((4096,), sides, "prefixes", nearby) >= least * (1 - 1e-6)
-
-
-def test_the_search_finds_the_best_known_trees() -> None:
-    sides, shares = searched(4096, "prefixes")
-    assert mean_variance((4096,), sides, "prefixes", np.array(shares, dtype=float)) ** 0.5 < 13.95
-    assert sum(shares) == 1
-    assert searched(4096, "cells") == (((1,),), (Fraction(1),))
-    assert searched(1, "prefixes")[0] == ((1,),)
 
 
 @pytest.mark.parametrize("shape", [(37,), (64,), (6, 9), (2, 3, 4)])

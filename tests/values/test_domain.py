@@ -468,19 +468,3 @@ def test_names_of_many_attributes_are_compared_each_with_few():
     compared.clear()
     assert Domain(attributes).size == 2**300
     assert len(compared) < 10 * 300
-
-
-def test_sizes_of_many_attributes_are_worked_out_once(monkeypatch) -> None:
-    """Each of 2,000 tables had asked all 2,000 attributes for their sizes."""
-    size: Any = Nominal.size
-    asked = []
-
-    def counted(each):
-        asked.append(each.name)
-        return size.fget(each)
-
-    monkeypatch.setattr(Nominal, "size", property(counted))
-    domain = Domain([Nominal(f"c{place}", ["a", "b"]) for place in range(200)])
-    assert len(Workload.parse(domain, "marginals:1")) == 400
-    assert domain.axis("c199") == 199
-    assert len(asked) < 5 * 200
