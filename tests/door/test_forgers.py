@@ -26,7 +26,7 @@ from dphist.errors import DphistError, ReleaseError, RightUsed, VerificationErro
 from dphist.model.unit import Unit
 from dphist.publishing.checking import digest, verify_file
 from dphist.release import reading, writing
-from dphist.release.packed import is_one_frame, page_headers, read_footer, wanted_memory
+from dphist.release.held import is_one_frame, page_headers, read_footer, wanted_memory
 from dphist.release.release import Release
 from dphist.release.writing import HOW, stamped
 
@@ -588,7 +588,7 @@ def test_memory_is_added_up_over_columns_and_groups_before_any_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dphist import memory
-    from dphist.release import packed
+    from dphist.release import held
 
     path = tmp_path / "out.parquet"
     monkeypatch.setattr(writing, "_ROWS", 4)
@@ -600,7 +600,7 @@ def test_memory_is_added_up_over_columns_and_groups_before_any_is_read(
     answers = sum(8 * int(np.prod(each["shape"])) for each in packed_here)
     # Twelve rows in five columns, at eight bytes and what their pages take.
     assert wanted >= 12 * 5 * 8 + sum(map(len, _pages(path)))
-    monkeypatch.setattr(packed, "_MUCH", 1)
+    monkeypatch.setattr(held, "_MUCH", 1)
     monkeypatch.setattr(memory, "available_memory", lambda: wanted + answers)
     dphist.load(path)
     monkeypatch.setattr(memory, "available_memory", lambda: wanted + answers - 1)

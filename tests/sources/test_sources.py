@@ -370,7 +370,7 @@ def connected(through: str) -> Any:
 
 
 def with_other(attribute: Attribute) -> Attribute:
-    from dphist.model.domain.written import attribute_from_json, attribute_to_json
+    from dphist.model.domain.space import attribute_from_json, attribute_to_json
 
     return attribute_from_json({**attribute_to_json(attribute), "other": True})
 

@@ -15,7 +15,7 @@ from dphist.errors import QueryError, TooLargeError
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
-from dphist.model.workload.boxes import overlapping
+from dphist.model.workload.questions import overlapping
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
 PEOPLE = Domain([Ordinal("age", range(10), other=True), Nominal("sex", ["F", "M"]), Nominal("place", PLACES)])

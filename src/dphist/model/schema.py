@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dphist.errors import DomainError, InputError
 from dphist.model.domain import Domain
-from dphist.model.domain.written import attribute_from_json, parsed
+from dphist.model.domain.space import attribute_from_json
+from dphist.model.domain.toml import parsed
 from dphist.model.measure import Measure
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload

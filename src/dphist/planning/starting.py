@@ -14,8 +14,8 @@ from pathlib import Path
 
 from dphist.errors import InputError, OutputError
 from dphist.model.domain import Domain
+from dphist.model.domain.toml import quote
 from dphist.model.domain.words import attribute_from_words
-from dphist.model.domain.written import quote
 from dphist.model.exact import positive
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload

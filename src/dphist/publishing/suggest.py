@@ -19,7 +19,7 @@ import numpy as np
 from dphist.errors import InputError, SourceError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
-from dphist.model.domain.written import quote, toml_tables
+from dphist.model.domain.toml import quote, toml_tables
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.measure import LARGEST_REACH, Measure

@@ -14,10 +14,10 @@ from dphist.errors import QueryError
 from dphist.inference.estimate import How, Words
 from dphist.inference.intervals import read_confidence
 from dphist.model.domain import Domain
-from dphist.model.domain.conditions import pieces, stretches
 from dphist.model.domain.ordinal import Stretch
+from dphist.model.domain.space import pieces, stretches
 from dphist.model.workload import Workload
-from dphist.model.workload.boxes import overlapping
+from dphist.model.workload.questions import overlapping
 from dphist.release.answers import Answer, Answers, Projection, spoken
 from dphist.release.contents import Contents
 from dphist.release.language import read_question, read_stretches

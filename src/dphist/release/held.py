@@ -1,31 +1,45 @@
-"""The model of a release in its file: what answers and intervals are worked out of, without the mechanism.
+"""What a file holds beside its rows: the model that answers, packed numbers, and the headers of Parquet and Zstandard.
 
 The description holds the model as JSON (`dphist.inference.models`) with its arrays in a list: each as packed numbers
-or, where a column of the file has the same ones, by that column's name. `check_model` shows, for `Release.verify`, that
-it is the model which a replay of the transcript gives, and nothing else.
+or, where a column of the file has the same ones, by that column's name.
+
+Headers are read without their libraries: Arrow's own accessors end the process where a footer is damaged, and give one
+of two things that a footer says twice; pages say how much memory they want before anybody looks; and Zstandard's reader
+passes over what stands beside a frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from math import prod
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import ReleaseError
+from dphist.errors import ReleaseError, TooLargeError
 from dphist.inference import models
 from dphist.inference.estimate import Estimate
 from dphist.inference.fields import Place, Sink, read_cells
 from dphist.inference.tables.published import TableEstimate
 from dphist.model.domain import Domain
 from dphist.release.cells import Cells, DenseCells, TableCells
-from dphist.release.packed import pack, unpack
 
+Struct = dict[int, Any]
+
+_MAGIC, _TAIL = b"PAR1", 8
+_DEEPEST = 12
+# More than any header of a page takes.
+_HEADER = 1 << 16
+_ZSTD = bytes.fromhex("28b52ffd")
+# No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
+_LARGEST_RATIO = 1 << 18
+# From 128 MiB on it is asked whether there is room.
+_MUCH = 1 << 27
 # Of fewer numbers a column takes more room than they do.
 _LONG = 1 << 12
 # Whole numbers that a float holds exactly.
@@ -158,3 +172,172 @@ def read(story: Story, domain: Domain, cells: Cells, note: str) -> Estimate | Ta
         counts = read_cells(model["counts"], story, domain.shape)
     place = Place(domain.shape, domain, counts)
     return Estimate(counts, models.read(model.get("errors"), story, place), note)
+
+
+class DamagedError(ValueError):
+    """No header that a writer makes."""
+
+
+DAMAGED = (DamagedError, LookupError, TypeError, AttributeError)
+"""What reading a file's own account of itself may raise: fields may be missing, and of any kind."""
+
+
+def read_footer(file: IO[bytes]) -> tuple[Struct, int]:
+    """What a Parquet file says of itself, each field by its number in the format, and where that begins."""
+    end = file.seek(0, 2)
+    file.seek(max(end - _TAIL, 0))
+    tail = file.read(_TAIL)
+    begin = end - _TAIL - int.from_bytes(tail[:4], "little")
+    if tail[4:] != _MAGIC or begin < len(_MAGIC):
+        raise DamagedError
+    file.seek(begin)
+    told, length = read_struct(file.read(end - _TAIL - begin))
+    if begin + length != end - _TAIL:
+        raise DamagedError
+    return told, begin
+
+
+def page_headers(file: IO[bytes], chunk: Struct) -> Iterator[tuple[Struct, int]]:
+    """The headers of the pages of a column in a group of rows, and where each page's own bytes begin."""
+    listed = 11 in chunk
+    place = chunk[11] if listed else chunk[9]
+    end = place + chunk[7]
+    while place < end:
+        file.seek(place)
+        header, length = read_struct(file.read(_HEADER))
+        if listed != (header[1] == 2) or (not listed and chunk[9] > place):
+            raise DamagedError
+        start, place = place + length, place + length + _size(header[3])
+        if listed and chunk[9] != place:
+            raise DamagedError
+        listed = False
+        yield header, start
+    if place != end:
+        raise DamagedError
+
+
+def wanted_memory(file: IO[bytes]) -> int:
+    """Bytes that all rows of all columns take once they are read, by every page's own account."""
+    told, _ = read_footer(file)
+    wanted = 0
+    for group in told[4]:
+        for column in group[1]:
+            chunk = column[3]
+            if chunk[5] != group[3]:
+                raise DamagedError
+            wanted += 8 * _size(chunk[5]) + sum(_size(header[2]) for header, _ in page_headers(file, chunk))
+    return wanted
+
+
+def is_one_frame(packed: bytes) -> bool:
+    """Whether bytes are one frame of Zstandard and nothing else: no frames that readers pass over."""
+    kind = packed[4] if packed[:4] == _ZSTD and len(packed) > 4 else 0xFF
+    if kind & 0b11011:
+        # A dictionary, or bits that mean nothing.
+        return False
+    single = kind >> 5 & 1
+    place = 6 - single + (single, 2, 4, 8)[kind >> 6]
+    last = 0
+    while not last and place + 3 <= len(packed):
+        block = int.from_bytes(packed[place : place + 3], "little")
+        last, repeated = block & 1, block >> 1 & 3 == 1
+        place += 3 + (1 if repeated else block >> 3)
+    return bool(last) and place + 4 * (kind >> 2 & 1) == len(packed)
+
+
+def read_struct(raw: bytes, place: int = 0, depth: int = 0) -> tuple[Struct, int]:
+    """A struct of Thrift's compact protocol, by the numbers of its fields (kinds by negative ones), and its end."""
+    told: Struct = {}
+    field = 0
+    while head := _byte(raw, place):
+        if not head >> 4 or depth > _DEEPEST:
+            raise DamagedError
+        field += head >> 4
+        # How it is spelt belongs to it: readers pass over a field of another kind than they know.
+        told[-field] = head & 15, _byte(raw, place + 1) if head & 15 == 9 else 0
+        told[field], place = _value(raw, place + 1, head & 15, depth)
+    return told, place + 1
+
+
+def _value(raw: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in (1, 2):
+        return kind == 1, place
+    if kind in (4, 5, 6):
+        number, place = _varint(raw, place)
+        return number >> 1 ^ -(number & 1), place
+    if kind == 8:
+        size, place = _varint(raw, place)
+        if size > len(raw) - place:
+            raise DamagedError
+        return raw[place : place + size], place + size
+    if kind == 9:
+        head = _byte(raw, place)
+        size, place = (head >> 4, place + 1) if head >> 4 < 15 else _varint(raw, place + 1)
+        if size > len(raw) - place:
+            raise DamagedError
+        listed = []
+        for _ in range(size):
+            # In a list a truth takes a byte of its own; no list of Parquet has any.
+            value, place = _value(raw, place, head & 15, depth + 1)
+            listed.append(value)
+        return listed, place
+    if kind == 12:
+        return read_struct(raw, place, depth + 1)
+    raise DamagedError
+
+
+def _varint(raw: bytes, place: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 70, 7):
+        byte = _byte(raw, place)
+        place += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            if shift and not byte:
+                break
+            return number, place
+    raise DamagedError
+
+
+def _byte(raw: bytes, place: int) -> int:
+    if place >= len(raw):
+        raise DamagedError
+    return raw[place]
+
+
+def _size(number: Any) -> int:
+    if type(number) is not int or number < 0:
+        raise DamagedError
+    return number
+
+
+def pack(values: NDArray[Any]) -> str:
+    """Numbers as compressed text."""
+    import pyarrow as pa
+
+    return b64encode(pa.compress(np.ascontiguousarray(values).tobytes(), codec="zstd", asbytes=True)).decode()
+
+
+def unpack(text: str, size: int) -> bytes:
+    """What `pack` wrote, of a size that is known."""
+    import pyarrow as pa
+
+    packed = b64decode(text, validate=True)
+    if b64encode(packed).decode() != text or not is_one_frame(packed):
+        raise ReleaseError("numbers are written in another way than a release's are")
+    if size > _LARGEST_RATIO * (len(packed) + 1):
+        raise ReleaseError("an answer is smaller than it says")
+    insist_on_room(size)
+    raw: bytes = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
+    return raw
+
+
+def insist_on_room(size: int) -> None:
+    """Refuse numbers whose bytes memory does not hold: a few bytes of a file may stand for billions."""
+    if size < _MUCH:
+        return
+    # Loaded here: few releases are so large.
+    from dphist.memory import available_memory
+
+    if size > (free := available_memory()):
+        raise TooLargeError(f"its numbers take {size:,} bytes of memory, of which {free:,} are free")

@@ -17,8 +17,8 @@ import numpy as np
 
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Domain, Nominal
-from dphist.model.domain.conditions import Span, both, equal, union
 from dphist.model.domain.ordinal import Stretch, whole_cells
+from dphist.model.domain.space import Span, both, equal, union
 from dphist.model.workload import Workload
 
 _LONGEST = 10_000

@@ -33,8 +33,7 @@ from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.columns import plain_numbers
 from dphist.release.contents import MeasuredSums, WrittenBounds
 from dphist.release.guarantee import Deferred, Guarantee, Maker, Receipt
-from dphist.release.held import Story
-from dphist.release.packed import DAMAGED, insist_on_room, unpack, wanted_memory
+from dphist.release.held import DAMAGED, Story, insist_on_room, unpack, wanted_memory
 from dphist.release.release import Release
 from dphist.release.writing import FORMAT, KEY, stamped
 

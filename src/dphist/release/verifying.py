@@ -26,8 +26,17 @@ from dphist.mechanisms.protocol import bare, made_by, with_reason
 from dphist.mechanisms.spec import show
 from dphist.release.contents import Contents
 from dphist.release.guarantee import ForeignMechanism, Maker, write_mechanism
-from dphist.release.held import Arrays, Story, read, written
-from dphist.release.packed import DAMAGED, DamagedError, is_one_frame, page_headers, read_footer
+from dphist.release.held import (
+    DAMAGED,
+    Arrays,
+    DamagedError,
+    Story,
+    is_one_frame,
+    page_headers,
+    read,
+    read_footer,
+    written,
+)
 from dphist.release.writing import KEY, laid_out, write
 from dphist.version import __version__
 

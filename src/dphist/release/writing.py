@@ -30,8 +30,7 @@ from dphist.release.cells.cells import Pair
 from dphist.release.columns import as_arrow, label_columns, number_names
 from dphist.release.contents import Contents, column_words, sum_columns
 from dphist.release.guarantee import Guarantee
-from dphist.release.held import Arrays, written
-from dphist.release.packed import pack
+from dphist.release.held import Arrays, pack, written
 from dphist.version import __version__
 
 if TYPE_CHECKING:

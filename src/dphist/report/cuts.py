@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
-from dphist.model.domain.conditions import Span
 from dphist.model.domain.scales import Bins, Dates
+from dphist.model.domain.space import Span
 from dphist.model.phrases import counted
 
 _DATES = {"1d": "day", "7d": "week", "1w": "week", "1mo": "month", "12mo": "year", "1y": "year"}

@@ -17,8 +17,8 @@ from dphist.arguments import explained
 from dphist.errors import InputError, QueryError
 from dphist.extras import need
 from dphist.model.domain import Attribute, Nominal, Ordinal
-from dphist.model.domain.conditions import Span
 from dphist.model.domain.scales import Dates, Steps
+from dphist.model.domain.space import Span
 from dphist.model.phrases import visible
 from dphist.release import Release
 from dphist.release.answers import bound

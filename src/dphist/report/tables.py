@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError, QueryError
-from dphist.model.domain.conditions import Span
+from dphist.model.domain.space import Span
 from dphist.model.workload import Workload
 from dphist.release import Answers, Release
 from dphist.release.answers import NOT_MEASURED, bound, interval_words

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dphist.model.domain import Attribute, Domain, Nominal
-from dphist.model.domain.conditions import Span
 from dphist.model.domain.hierarchy import category_text
 from dphist.model.domain.scales import Bins, Dates, Integers
+from dphist.model.domain.space import Span
 from dphist.release.answers import Answer
 from dphist.release.guarantee import Guarantee
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.model.domain.written import quote
+from dphist.model.domain.toml import quote
 from dphist.sources.engine import Column
 from dphist.sources.open import open_path
 from dphist.tracebacks import closed

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
-from dphist.model.domain.conditions import Span, pieces, union
 from dphist.model.domain.ordinal import whole_cells
 from dphist.model.domain.scales import Bins, Dates, Integers, Steps
+from dphist.model.domain.space import Span, pieces, union
 from dphist.model.phrases import counted
 from dphist.release import Release
 from dphist.release.answers import bound

@@ -19,7 +19,7 @@ from dphist.arrays import IntArray
 from dphist.inference.tables.residuals import AxisNoise
 from dphist.model.contrasts import contrasts_of
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.model.workload.boxes import fractions, unrank
+from dphist.model.workload.questions import fractions, unrank
 
 # All ranges of an attribute of at most 128 values are looked at, of a longer one a sample of 4,000.
 _EVERY, _SAMPLE = 128, 4000

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dphist.model.domain.hierarchy import Hierarchy
 from dphist.model.domain.nominal import Nominal
 from dphist.model.domain.ordinal import Ordinal
-from dphist.model.domain.space import Domain
-from dphist.model.domain.written import Attribute
+from dphist.model.domain.space import Attribute, Domain
 
 __all__ = ["Attribute", "Domain", "Hierarchy", "Nominal", "Ordinal"]

@@ -8,7 +8,7 @@ import re
 from dphist.errors import DomainError
 from dphist.model.domain.nominal import Nominal
 from dphist.model.domain.ordinal import Ordinal
-from dphist.model.domain.written import Attribute
+from dphist.model.domain.space import Attribute
 
 FORMS = (
     "0 to 99 (whole numbers, each counted by itself) · bins 0, 18, 65, 120 · bins 0 to 200 by 5 · "

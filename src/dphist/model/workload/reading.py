@@ -10,7 +10,7 @@ from typing import Any
 
 from dphist.errors import QueryError, TooLargeError
 from dphist.model.domain import Domain, Nominal
-from dphist.model.workload.boxes import Kind, Tables
+from dphist.model.workload.questions import Kind, Tables
 
 # What is written, and what it is called in a release.
 KINDS: dict[str, Kind] = {

@@ -11,10 +11,9 @@ import numpy as np
 from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.model.domain import Domain, Nominal
-from dphist.model.domain.conditions import spans
+from dphist.model.domain.space import spans
 from dphist.model.workload import reading
-from dphist.model.workload.boxes import check_size, fractions, unrank
-from dphist.model.workload.questions import STRUCTURED, Questions
+from dphist.model.workload.questions import STRUCTURED, Questions, check_size, fractions, unrank
 
 # A mixture names at most 4,096 questions of each of its parts.
 _SOME = 4096
