@@ -18,7 +18,6 @@ import dphist
 from dphist.cli.commands import app, verify
 from dphist.errors import DphistError, InputError, MechanismError, QueryError
 from dphist.mechanisms import AdaptiveTree, Auto, Laplace, Marginals, Posterior, Privelet, Tree
-from dphist.mechanisms.choosing.sums import signed
 from dphist.model.budget import Budget
 from dphist.model.measure import Measure, Quantity, Sums
 from dphist.model.unit import Unit
@@ -27,7 +26,7 @@ from dphist.private.noise import Keystream, Noise
 from dphist.private.scores.boundaries import Boundaries
 from dphist.publishing.account import Account
 from dphist.publishing.making import release_of
-from dphist.publishing.measures import plan_measures, publish_measured
+from dphist.publishing.measures import plan_measures, publish_measured, signed
 from dphist.release.writing import HOW, stamped
 from dphist.sources.count import count_and_sum
 from dphist.testing import RecordingNoise

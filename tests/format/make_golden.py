@@ -15,7 +15,7 @@ from golden_answers import told
 
 import dphist
 from dphist.inference.estimate import Estimate
-from dphist.inference.linear.ranges import DenseNoise
+from dphist.inference.linear import DenseNoise
 from dphist.mechanisms import (
     FPA,
     Blocks,

@@ -12,7 +12,7 @@ from dphist.errors import MechanismError, ReleaseError
 from dphist.inference import models
 from dphist.inference.estimate import IndependentNoise, PieceNoise
 from dphist.inference.fields import Place
-from dphist.inference.linear.ranges import BucketNoise
+from dphist.inference.linear import BucketNoise
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import MeasuredCells, PredictiveErrors
 from dphist.inference.tables.errors import ResidualNoise

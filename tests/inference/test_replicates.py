@@ -11,9 +11,16 @@ import pytest
 from dphist.errors import MechanismError
 from dphist.inference import models
 from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors, NoisyCells, PieceNoise
-from dphist.inference.linear.boxes import Cuts, LeafNoise
-from dphist.inference.linear.ranges import BucketNoise, CellBound, DenseNoise, PrefixNoise
-from dphist.inference.linear.waves import WaveletNoise, WaveNoise
+from dphist.inference.linear import (
+    BucketNoise,
+    CellBound,
+    Cuts,
+    DenseNoise,
+    LeafNoise,
+    PrefixNoise,
+    WaveletNoise,
+    WaveNoise,
+)
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.binarytree import BinaryTree

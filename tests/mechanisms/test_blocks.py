@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.inference.linear.ranges import BucketNoise, CellBound
+from dphist.inference.linear import BucketNoise, CellBound
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.blocks import Blocks, Sort
 from dphist.mechanisms.smooth import Smooth

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError, NotPrivate
-from dphist.inference.linear.waves import WaveNoise
+from dphist.inference.linear import WaveNoise
 from dphist.mechanisms.fourier import EFPA, FPA, SPA
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload

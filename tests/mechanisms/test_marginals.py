@@ -10,11 +10,11 @@ import pytest
 from dphist.errors import MechanismError
 from dphist.inference.tables.shrunk import TableNoise
 from dphist.mechanisms.auto import Auto
-from dphist.mechanisms.choosing.sums import plan_tables
 from dphist.mechanisms.marginals import Marginals
 from dphist.model.domain import Domain, Nominal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
+from dphist.publishing.measures import plan_tables
 from dphist.testing import RecordingNoise, open_counts, run
 
 PAIRS = tuple(combinations(range(4), 2))

@@ -7,7 +7,7 @@ from attacking import stands
 from dphist.audit import Pair
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.errors import MechanismError
-from dphist.inference.linear.waves import WaveletNoise
+from dphist.inference.linear import WaveletNoise
 from dphist.kernels.wavelets.axes import PlainAxis
 from dphist.kernels.wavelets.haar import HaarAxis
 from dphist.kernels.wavelets.nominal import NominalAxis

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import InputError, MechanismError, ReleaseError
 from dphist.inference.estimate import laplace_if_bare
-from dphist.inference.linear.boxes import Cuts
+from dphist.inference.linear import Cuts
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import MeasuredBlocks, MeasuredCells
 from dphist.inference.predictive.law import Law, size_classes_of

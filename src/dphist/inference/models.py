@@ -37,9 +37,15 @@ from dphist.inference.fields import (
     sizes_fit,
     write_counts,
 )
-from dphist.inference.linear.boxes import LeafNoise
-from dphist.inference.linear.ranges import BucketNoise, CellBound, DenseNoise, PrefixNoise
-from dphist.inference.linear.waves import WaveletNoise, WaveNoise
+from dphist.inference.linear import (
+    BucketNoise,
+    CellBound,
+    DenseNoise,
+    LeafNoise,
+    PrefixNoise,
+    WaveletNoise,
+    WaveNoise,
+)
 from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.predictive.law import size_classes_of

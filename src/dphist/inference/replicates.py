@@ -31,9 +31,15 @@ from dphist.inference.estimate import (
     PieceNoise,
     laplace_if_bare,
 )
-from dphist.inference.linear.boxes import LeafNoise
-from dphist.inference.linear.ranges import BucketNoise, CellBound, DenseNoise, PrefixNoise
-from dphist.inference.linear.waves import WaveletNoise, WaveNoise
+from dphist.inference.linear import (
+    BucketNoise,
+    CellBound,
+    DenseNoise,
+    LeafNoise,
+    PrefixNoise,
+    WaveletNoise,
+    WaveNoise,
+)
 from dphist.inference.pieces import PartErrors, PartNoise
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.predictive.law import Law

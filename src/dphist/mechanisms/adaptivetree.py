@@ -13,9 +13,8 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import MeasuredBlocks, PredictiveErrors
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
-from dphist.mechanisms.trees.layout import Layout, lay_out
+from dphist.mechanisms.trees.layout import Layout, lay_out, ordered_line
 from dphist.private.gate import PrivateCounts
 
 if TYPE_CHECKING:

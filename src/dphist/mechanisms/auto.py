@@ -12,8 +12,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.pilot import PilotAnswer, PilotQuery
-from dphist.mechanisms.choosing.request import LARGEST_TABULAR, Request
-from dphist.mechanisms.choosing.words import in_detail
+from dphist.mechanisms.choosing.request import LARGEST_TABULAR, Request, in_detail
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain

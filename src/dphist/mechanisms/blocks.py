@@ -16,7 +16,7 @@ from dphist.inference.estimate import (
     PieceNoise,
     laplace_if_bare,
 )
-from dphist.inference.linear.ranges import BucketNoise, CellBound
+from dphist.inference.linear import BucketNoise, CellBound
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.tables.published import TableEstimate, in_cells
 from dphist.inference.trees import TreeNoise

@@ -10,7 +10,7 @@ import numpy as np
 
 from dphist.arrays import IntArray
 from dphist.inference.estimate import Estimate
-from dphist.inference.linear.boxes import Cuts, LeafNoise
+from dphist.inference.linear import Cuts, LeafNoise
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
 from dphist.kernels.summed_area import paint_boxes

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, NotPrivate
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.inference.linear.waves import WaveNoise
+from dphist.inference.linear import WaveNoise
 from dphist.mechanisms.options import Count, Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity

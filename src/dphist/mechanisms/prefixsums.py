@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.inference.linear.ranges import PrefixNoise
+from dphist.inference.linear import PrefixNoise
 from dphist.kernels import toeplitz
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts

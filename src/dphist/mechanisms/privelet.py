@@ -12,7 +12,7 @@ import numpy as np
 from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.inference.linear.waves import METHODS, WaveletNoise
+from dphist.inference.linear import METHODS, WaveletNoise
 from dphist.kernels.compile import THREADS, together
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis

@@ -8,7 +8,7 @@ own, each with its share of the budget; the shares sum to one, and losses add.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -19,16 +19,24 @@ from numpy.typing import NDArray
 
 from dphist.errors import InputError, MechanismError
 from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.bypart import ByPart
-from dphist.mechanisms.choosing.sums import candidates, signed
+from dphist.mechanisms.choosing.asked import asked_kinds
+from dphist.mechanisms.choosing.forecast import Forecaster
+from dphist.mechanisms.choosing.forecast import Plan as TablePlan
+from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.matrix import Matrix
+from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism, goes_wide
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import show
+from dphist.mechanisms.tree import Tree
 from dphist.model.budget import Budget, Currency
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.exact import Number, exact
 from dphist.model.exact import shares as insist_on_shares
 from dphist.model.histogram import Histogram
+from dphist.model.law import NoiseLaw
 from dphist.model.measure import Measure, Quantity, Sums
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -278,3 +286,41 @@ def noised(
         made = release_of(centred, budget.part(share), plan.mechanism, moved, workload, noise=noise, pay=pay)
         sums.append(MeasuredSums(quantity, made))
     return replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release.model)
+
+
+def signed(mechanism: Mechanism) -> Mechanism | None:
+    """The form of a mechanism that takes sums of values; None if its model is one of counts.
+
+    For the gate a cell of sums is a cell: every proof there is about one step, and steps of either sign are steps. What
+    assumes counts comes after: cutting at zero, handing down without going below zero. Mechanisms that are linear
+    without it take sums by leaving it out; their errors are then noise of a known law, whatever the data.
+    """
+    match mechanism:
+        case Laplace() | Gaussian():
+            return mechanism
+        case Tree() | Matrix() | Marginals():
+            return replace(mechanism, nonnegative=False)
+        case Privelet() if not mechanism.threshold:
+            return mechanism
+        case ByPart():
+            inner = signed(mechanism.inner)
+            return None if inner is None else replace(mechanism, inner=inner)
+    return None
+
+
+def candidates(shape: tuple[int, ...], workload: Workload | None) -> Iterator[Mechanism]:
+    """Who could measure sums over this shape: what a forecast chooses among."""
+    yield Laplace()
+    yield Tree(fanout="auto", nonnegative=False)
+    if len(shape) > 1:
+        yield Privelet()
+        if workload is not None and workload.kind == "marginals":
+            yield Marginals(nonnegative=False)
+        elif workload is None and len(shape) > 2:
+            plan = plan_tables(shape)
+            yield Marginals(tables=plan.tables, shares=plan.shares, nonnegative=False)
+
+
+def plan_tables(shape: tuple[int, ...]) -> TablePlan:
+    """The best tables and shares of a cube of which nobody said what will be asked, whatever it holds."""
+    return Forecaster(shape, asked_kinds(shape, None, None, None), NoiseLaw("laplace", Fraction(1))).tables()

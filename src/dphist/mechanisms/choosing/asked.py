@@ -15,11 +15,13 @@ import numpy as np
 from dphist.arrays import FloatArray, IntArray
 from dphist.inference.tables.residuals import Axes
 from dphist.mechanisms.trees.planning import SAMPLE, asked_ranges
-from dphist.model.domain import Domain
+from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Kind, Workload
 
 # If nothing was announced single cells count half as much as all kinds of sums of them together: a third of the whole.
 _CELLS = 0.5
+# An ordered attribute of at least 16 values is asked for ranges.
+_LONG = 16
 _WAYS = {1: "one", 2: "two", 3: "three"}
 _KINDS = {"cells": "single counts", "prefixes": "running totals", "all_ranges": "ranges"}
 
@@ -106,3 +108,8 @@ def in_words(workload: Workload) -> str:
     ways = sorted({len(axes) for axes in workload.tables})
     said = " and ".join(_WAYS.get(each, str(each)) for each in ways)
     return f"tables of {said} attribute{'s' * (ways != [1])}"
+
+
+def long_axes(domain: Domain) -> tuple[int, ...]:
+    """Which attributes are ordered and long: ranges are asked of them."""
+    return tuple(k for k, a in enumerate(domain.attributes) if isinstance(a, Ordinal) and a.size >= _LONG)

@@ -16,12 +16,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dphist.inference.tables.residuals import Axes
-from dphist.mechanisms.choosing import pointmasses
 from dphist.mechanisms.choosing.asked import in_words
 from dphist.mechanisms.choosing.forecast import Plan
-from dphist.mechanisms.choosing.pilot import PilotAnswer, PilotQuery
-from dphist.mechanisms.choosing.request import Request, as_noised, by_neighbours
-from dphist.mechanisms.choosing.words import (
+from dphist.mechanisms.choosing.pilot import MANY, SPREAD, PilotAnswer, PilotQuery, price
+from dphist.mechanisms.choosing.request import (
     ADAPTS,
     ALONE,
     BLOCKS,
@@ -30,7 +28,10 @@ from dphist.mechanisms.choosing.words import (
     TABLES,
     TREE,
     UNTOLD,
+    Request,
+    as_noised,
     beside,
+    by_neighbours,
     two_digits,
 )
 from dphist.mechanisms.protocol import Mechanism
@@ -80,11 +81,11 @@ def look_on(
 
     Gives all that was asked, what it showed, and what is left of the right.
     """
-    if not request.massed or (seen.records or 0.0) < pointmasses.MANY * float(data.unit_scale):
+    if not request.massed or (seen.records or 0.0) < MANY * float(data.unit_scale):
         return look, seen, data
-    look = replace(look, spread=pointmasses.SPREAD)
+    look = replace(look, spread=SPREAD)
     seen, data = look.lower(data, seen)
-    share = pointmasses.price(data, seen.spread or 0.0)
+    share = price(data, seen.spread or 0.0)
     if not share:
         return look, seen, data
     look = replace(look, heap=share)

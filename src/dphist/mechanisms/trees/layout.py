@@ -14,10 +14,10 @@ from fractions import Fraction
 import numpy as np
 
 from dphist.arrays import IntArray
-from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.trees.shares import Kind, searched
-from dphist.model.domain import Nominal
+from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.hierarchy import Hierarchy
+from dphist.private.facts import Facts
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights
 
@@ -131,3 +131,8 @@ def _mostly_full(data: PrivateCounts) -> tuple[PrivateCounts, bool]:
             most = _MOST_GAUSSIAN if law.gaussian else _MOST
             return rest, float(now.measure(Heights(height)).values.sum()) > most * whole
     return data, False
+
+
+def ordered_line(data: Facts) -> bool:
+    """Whether there is one attribute whose cells have an order; a line of which nothing is known counts as such."""
+    return len(data.shape) == 1 and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))

@@ -16,7 +16,7 @@ import numpy as np
 
 from dphist.inference.tables.published import TableEstimate
 from dphist.inference.tables.residuals import Axes
-from dphist.mechanisms.choosing.words import ALIKE, rough
+from dphist.mechanisms.choosing.request import ALIKE, rough
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
 from dphist.mechanisms.wide.plan import planned_variances, wanted_tables
