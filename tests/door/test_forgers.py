@@ -23,6 +23,7 @@ import pytest
 
 import dphist
 from dphist.errors import DphistError, ReleaseError, RightUsed, VerificationError
+from dphist.model.transcript import same_answers
 from dphist.model.unit import Unit
 from dphist.publishing.checking import digest, verify_file
 from dphist.release import reading, writing
@@ -361,6 +362,13 @@ def test_an_insider_who_writes_down_the_forged_file_is_noticed(tmp_path: Path) -
             book.complete(release.receipt[1], digest(invented(release, path, INVENTED[forgery])))  # type: ignore[index]
             with pytest.raises(VerificationError, match="something else"):
                 verify_file(path, book)
+
+
+def test_a_saved_transcript_is_the_same(tmp_path: Path) -> None:
+    # Also where a polish moved the counts away from the answers.
+    for release in (publish(mechanism="laplace"), publish(mechanism="laplace").polished(nonnegative=True)):
+        release.save(tmp_path / "out.parquet")
+        assert same_answers(dphist.load(tmp_path / "out.parquet").transcript, release.transcript)
 
 
 # ---- sparse releases ------------------------------------------------------------------------------------

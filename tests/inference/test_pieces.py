@@ -9,9 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from dphist import Domain, Ordinal, Workload
-from dphist.inference.estimate import CALIBRATED, Interval, Words
+from dphist.inference.estimate import CALIBRATED, IndependentNoise, Interval, Words
 from dphist.inference.intervals import normal_quantile
 from dphist.inference.pieces import PartErrors
+from dphist.model.law import NoiseLaw
 from dphist.model.pieces import ByValues
 
 FloatArray = NDArray[np.float64]
@@ -112,3 +113,13 @@ def test_ends_that_are_added_up_each_miss_with_their_part_of_the_error(many: int
         which, sure = piece.asked[-1]
         assert which is guaranteed
         assert sure == pytest.approx(1 - 0.05 / many)
+
+
+def test_a_sum_over_pieces_stands_on_all_of_them_and_is_as_sure_as_the_least_sure() -> None:
+    domain = Domain([Ordinal("part", range(2)), Ordinal("x", range(2))])
+    noise = IndependentNoise(NoiseLaw("laplace", 1), exact=True)
+    pieces = Known(3, 3, 2.0, words=noise.words), Known(3, 3)
+    errors = PartErrors(ByValues(domain, ("part",)), pieces, (np.array([50.0, 0.0]), np.array([7.0, 0.0])))
+    stand, lean = errors.stand(Workload(domain, [[0, 0]], [[2, 1]]), np.array([60.0]))
+    assert (stand[0], lean[0]) == (60, 50 + 2 + 7 - 60)
+    assert errors.words.short == CALIBRATED.short != noise.words.short
