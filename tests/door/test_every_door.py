@@ -21,10 +21,8 @@ from recording_noise import Recorded, WritingNoise
 
 import dphist
 from dphist.errors import DphistError, EngineError
-from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.bypart import ByPart
 from dphist.model.unit import Unit
-from dphist.private.noise import Keystream, Noise
+from dphist.private.noise import Noise
 from dphist.publishing import parts
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(6)), dphist.Nominal("region", ["n", "e", "s", "w"])])
@@ -155,17 +153,6 @@ def test_a_part_that_is_lost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(parts, "_in_processes", lambda _, run=run: run)
         with pytest.raises(EngineError, match="a part was lost"):
             dphist.publish(histogram, epsilon=1, mechanism="laplace", partition_by="region", workers=2)
-
-
-def test_parts_with_test_noise_come_back_where_they_belong() -> None:
-    counts = np.arange(DOMAIN.size).reshape(DOMAIN.shape) * 100
-    recipe = ByPart(by=("region",), inner=Laplace())
-    noise = Noise(Keystream.for_tests(3))
-    found, transcript, _ = parts.run_parts(
-        dphist.Histogram(DOMAIN, counts), recipe, Fraction(10**6), Unit(), None, noise=noise
-    )
-    assert np.abs(found - counts).max() < 1
-    assert [entry.path for entry in transcript] == [f"root/d{part}" for part in range(4)]
 
 
 def test_no_refusal_at_the_door_quotes_a_total_or_a_count() -> None:

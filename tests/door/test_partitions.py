@@ -91,23 +91,6 @@ def test_a_question_about_one_part_has_the_answer_and_the_interval_of_that_part(
             assert np.allclose(found.high, expected.high)
 
 
-def test_parts_that_may_all_be_too_high_reach_down_together() -> None:
-    parts = Domain([Ordinal("x", range(60)), Nominal("part", list("abcdefgh"))])
-    nobody = Histogram(parts, np.zeros(parts.shape, dtype=np.int64))
-    rows = Workload(
-        parts,
-        np.stack([np.arange(60), np.zeros(60, int)], 1),
-        np.stack([np.arange(1, 61), np.full(60, 8)], 1),
-    )
-    held = []
-    for seed in range(8):
-        estimate = run(ByPart(by=("part",), inner=parse("posterior")), nobody, "1/10", seed=seed)
-        summed = np.asarray(rows.answer(estimate.counts.reshape(parts.shape)), dtype=np.float64)
-        found = estimate.errors.interval(rows, estimate.errors.answer(rows, summed), 0.95)
-        held.append(float(np.mean(found.low <= 0.0)))
-    assert np.mean(held) > 0.93
-
-
 def test_people_in_several_parts_are_steps_wherever_their_rows_lie() -> None:
     unit = Unit(rows=3)
     right, transcript = open_gate(HISTOGRAM, 1, unit)
@@ -220,16 +203,6 @@ def test_a_mechanism_that_others_cannot_import_runs_here() -> None:
 
     release = dphist.publish(HISTOGRAM, epsilon=1, mechanism=Homely(), partition_by="region", workers=2)
     release.verify()
-
-
-def test_thousands_of_parts() -> None:
-    domain = Domain([Ordinal("part", range(3_000)), Ordinal("x", range(20))])
-    histogram = Histogram(domain, np.full(domain.shape, 7))
-    release = dphist.publish(histogram, epsilon=1, mechanism="laplace", partition_by="part", workers=1)
-    assert release.transcript.spent() == 1
-    release.verify()
-    answer = release.answer(where={"part": (17, 40), "x": (0, 3)})
-    assert answer.low <= 24 * 4 * 7 + 60
 
 
 def test_other_processes_find_modules_where_this_one_does(tmp_path: Path) -> None:

@@ -185,7 +185,8 @@ def test_the_front_door_raises_our_errors_and_spends_nothing_on_them(book):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_mechanism_of_odd_options_is_refused_before_it_is_paid(name, mechanism, book):
-    for arguments in calls(mechanism):
+    # Some of many, the same every time and others for each.
+    for arguments in list(calls(mechanism))[zlib.crc32(name.encode()) % 3 :: 3]:
         try:
             built = call(mechanism, arguments)
         except (DphistError, TypeError, ValueError, ArithmeticError, Warning):

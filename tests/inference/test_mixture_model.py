@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import QueryError
-from dphist.inference.tables.mixture import MixtureModel, NoisyTable, _Fit, fit_mixture
+from dphist.inference.tables.mixture import MixtureModel, NoisyTable, fit_mixture
 from dphist.inference.tables.synthesis import PublishedModel, deal, synthesise
 
 SHAPE = (3, 4, 2)
@@ -37,51 +37,6 @@ def test_tables_and_boxes_of_a_mixture_are_sums_of_its_cells():
         for x, y in zip(low, high, strict=True)
     ]
     assert np.allclose(model().boxes(low, high), wanted)
-
-
-@pytest.mark.parametrize("tables", [[(0,), (0, 1)], [(0, 1, 2)], [(0, 2), (0, 1, 2), (1,)]])
-def test_slopes_are_those_of_the_objective(tables):
-    truth = model(seed=2)
-    noisy = [
-        NoisyTable(
-            t, 100 * truth.table(t), 1.0 + np.arange(float(truth.table(t).size)).reshape(truth.table(t).shape)
-        )
-        for t in tables
-    ]
-    fit = _Fit(SHAPE, noisy, 100.0, 8, 50, 0.3, 1)
-    draw = np.random.default_rng(0)
-    theta = np.abs(draw.normal(1, 0.2, (10, 8)))
-    weights = draw.dirichlet(np.ones(8))
-
-    def objective(theta, weights):
-        # Written down a second time; the mutual information's normalisers are constant on the simplex.
-        now = MixtureModel(SHAPE, weights, theta[:9])
-        lost = sum(0.5 * ((100 * now.table(n.axes) - n.values) ** 2 / n.variance).sum() for n in noisy)
-        mean = theta @ weights
-        return lost + fit.price * (weights * theta * np.log(theta / mean[:, None])).sum()
-
-    # Conditionals of a class must sum to one in every column for the formulas of the price.
-    for start, end in zip(fit.starts[:-1], fit.starts[1:], strict=True):
-        theta[start:end] /= theta[start:end].sum(axis=0)
-    pull, gain = fit._gradient(theta.astype(np.float32), weights.astype(np.float32))
-    step = 1e-5
-    for _ in range(12):
-        column, one = draw.integers(0, 3), draw.integers(0, 8)
-        a, b = draw.choice(np.arange(fit.starts[column], fit.starts[column + 1]), 2, replace=False)
-        up, down = theta.copy(), theta.copy()
-        up[a, one], up[b, one], down[a, one], down[b, one] = (
-            up[a, one] + step,
-            up[b, one] - step,
-            down[a, one] - step,
-            down[b, one] + step,
-        )
-        slope = (objective(up, weights) - objective(down, weights)) / (2 * step)
-        assert weights[one] * (pull[a, one] - pull[b, one]) == pytest.approx(slope, rel=2e-2, abs=2e-2)
-    up, down = weights.copy(), weights.copy()
-    up[0], up[1], down[0], down[1] = up[0] + step, up[1] - step, down[0] - step, down[1] + step
-    assert gain[0] - gain[1] == pytest.approx(
-        (objective(theta, up) - objective(theta, down)) / (2 * step), rel=2e-2, abs=2e-2
-    )
 
 
 def test_a_fit_finds_what_was_measured_and_is_the_same_again():

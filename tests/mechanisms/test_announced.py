@@ -1,15 +1,11 @@
 """Announced tables: measured, or left to chance where noise would hide them; every one of them has an interval."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow.parquet as pq
 
 import dphist
 from dphist.mechanisms import Auto, Marginals
 from dphist.mechanisms.choosing.pilot import TOTAL
-from dphist.model.budget import Budget
-from dphist.testing import run
 
 SHAPE = (6, 4, 3, 2, 2)
 DOMAIN = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(SHAPE)])
@@ -64,21 +60,3 @@ def test_many_records_that_depend_on_each_other_are_measured():
     # Ten tables with a tenth of the budget have noise of about 10: off by 1,000 with a chance far below 1e-6.
     assert np.abs(release.answer(PAIRS_ASKED).value - truth).max() < 1000.0
     release.verify()
-
-
-def test_ranges_inside_announced_tables_of_a_cube_are_served():
-    domain = dphist.Domain([dphist.Ordinal("place", range(256)), dphist.Nominal("kind", ["a", "b", "c"])])
-    people = dphist.Histogram(domain, np.full(domain.shape, 40))
-    low = np.array([[first, kind] for first in range(0, 128, 9) for kind in range(3)])
-    asked, off = dphist.Workload(domain, low, low + np.array([128, 1])), []
-    for told in ("marginals:2 ranges:place", "marginals:2"):
-        found: Any = run(
-            Auto(), people, Budget.of(rho="1/200"), seed=1, workload=dphist.Workload.parse(domain, told)
-        )
-        bounds = found.errors.interval(asked, np.asarray(asked.answer(found.counts), dtype=float), 0.95)
-        off.append(float(np.mean(bounds.high - bounds.low)))
-    assert off[0] < 0.6 * off[1]
-    line = dphist.Domain([domain.attributes[0]])
-    counts = dphist.Histogram(line, np.full(256, 40))
-    alone = dphist.publish(counts, rho="1/200", workload="marginals:1 ranges:place")
-    assert "along place" in alone.note

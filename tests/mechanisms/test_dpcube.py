@@ -86,16 +86,6 @@ def test_variances_agree_with_simulation(estimator):
         assert told[0] == pytest.approx(135.80246913)
 
 
-def test_a_clear_step_is_found():
-    counts = np.zeros((16, 16), dtype=np.int64)
-    counts[4:9, 2:12] = 400
-    tree = run(DPCube(), counts, 1, seed=5).errors.cuts  # type: ignore[attr-defined]
-    labels = tree.labels.reshape(16, 16)
-    inside = np.unique(labels[4:9, 2:12])
-    assert inside.size == 1
-    assert not np.isin(inside, np.delete(labels.reshape(-1), np.flatnonzero(counts.reshape(-1)))).any()
-
-
 def test_nonnegative_is_nonnegative_and_stands_on_unbiased_numbers():
     counts = np.zeros((12, 12), dtype=np.int64)
     counts[3, 4] = 200

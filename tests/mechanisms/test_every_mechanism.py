@@ -112,8 +112,9 @@ CONFORMING = {
     "quadtree(stop=-1.0)": "", "hierarchicalkd": FEW, "hierarchicalkd(height=2)": FEW, "quadtree(height=2)": FEW,
     "kdhybrid(height=3, switch=2)": FEW,
     **{f"structurefirst(statistic='{statistic}', inside='{inside}'{given})": ONE_NUMBER if inside == "flat" else ""
-       for statistic in ("mean", "median") for inside in ("flat", "two-level", "tree", "adaptive")
-       for given in ("", ", bins=4, ceiling=9")},
+       for statistic, inside, given in (
+           ("mean", "flat", ""), ("mean", "two-level", ", bins=4, ceiling=9"), ("mean", "tree", ""),
+           ("median", "flat", ", bins=4, ceiling=9"), ("median", "two-level", ""), ("median", "adaptive", ""))},
     "structurefirst(statistic='mean', bins=1000000)": "", "structurefirst(bins=1000000)": "",
 }  # fmt: skip
 

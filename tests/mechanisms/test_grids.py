@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphist.mechanisms.grids import AdaptiveGrid, fineness, lay_grid
+from dphist.mechanisms.grids import fineness, lay_grid
 from dphist.mechanisms.trees.growing import Front
-from dphist.testing import open_counts, run
+from dphist.testing import open_counts
 
 
 def test_fineness_is_the_papers_in_a_plane():
@@ -36,13 +36,3 @@ def test_a_grid_tiles_its_box(shape, fine):
         assert labels[box].size > 0
         assert (labels[box] == number).all()
     assert len(front.low) == np.prod([min(fine, n) for n in shape])
-
-
-def test_full_boxes_are_cut_finer_than_empty_ones():
-    counts = np.zeros((80, 80), dtype=np.int64)
-    counts[:16, :16] = 200
-    tree = run(AdaptiveGrid(), counts, 1, seed=3).errors.tree  # type: ignore[attr-defined]
-    low, high = tree.low[tree.leaves], tree.high[tree.leaves]
-    volume = np.prod(high - low, axis=1)
-    full = (low < 16).all(axis=1)
-    assert volume[full].mean() < 0.3 * volume[~full].mean()

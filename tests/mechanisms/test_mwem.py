@@ -30,3 +30,11 @@ def test_every_round_sharpens_the_total_by_the_sum_of_two_answers():
     each = 10 * (1 - 1 / 20) / 6
     precision = (10 / 20) ** 2 + 3 * each**2 / 2
     np.testing.assert_allclose(estimate.errors.scales, precision**-0.5)  # type: ignore[attr-defined]
+
+
+def test_it_learns_one_busy_cell():
+    counts = np.zeros(64, dtype=np.int64)
+    counts[37] = 1000
+    estimate = run(MWEM(rounds=8, passes=100), counts, 10, seed=0)
+    assert estimate.counts[37] > 900
+    assert np.delete(estimate.counts, 37).max() < 50

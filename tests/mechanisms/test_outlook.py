@@ -88,3 +88,19 @@ def test_records_depart_from_chance_at_least_as_a_sample_does():
         shrink_together(noisy, [(0, 1)], chance.__getitem__, sampled=s)[(0, 1)] for s in (False, True)
     )
     assert np.allclose(one, two, atol=1e-3)
+
+
+def test_looks_are_small_and_none_is_taken_where_nothing_would_be_done_otherwise():
+    unsure = outlook(2, total=3_000, kind="laplace", noise=Fraction(1))
+    assert 0 < unsure.look() <= Fraction(1, 64)
+    assert outlook(10, total=10**8).look() == 0
+    assert unsure.seen(0.4, 0.005).look() == 0
+    assert unsure.strongest == 10
+
+
+def test_what_is_seen_moves_the_expectation():
+    before = outlook(2, noise=Fraction(3_000))
+    strong, weak = before.seen(0.1, 0.01), before.seen(0.0, 0.001)
+    assert strong.losses()[0] < strong.losses()[2]
+    assert weak.losses()[2] < weak.losses()[0]
+    assert weak.likely.sum() == pytest.approx(1)

@@ -182,6 +182,3 @@ def test_audit_of_thresholds():
     assert stands(thresholded, 800, NEIGHBOURS)
     # The sizes of noise tell sooner than bets that half of it is missing.
     assert check_law(Mutant(inner=thresholded, fault="halved"), worst_pairs((5,))[1], 1, 600).sizes > 6
-
-
-# ---- benchmarks --------------------------------------------------------------------------------------------

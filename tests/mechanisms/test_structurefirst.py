@@ -117,3 +117,12 @@ def test_without_clipping_the_audit_refutes_it():
     )
     assert not report.passed
     assert report.epsilon_lower > 2
+
+
+def test_adaptive_averages_what_is_flat_and_keeps_what_is_not():
+    counts = np.concatenate([np.full(50, 30), 5_000 + np.arange(50) % 2 * 1_000])
+    kept = run(StructureFirst(bins=2), counts, 1, seed=3).counts
+    right = run(StructureFirst(bins=2, inside="two-level"), counts, 1, seed=3).counts
+    assert len(np.unique(kept[:49])) == 1
+    assert np.array_equal(kept[60:], right[60:])
+    assert np.abs(kept - counts)[60:].mean() < 10
