@@ -48,13 +48,6 @@ class CodedColumns:
     Args:
         domain: What the codes mean.
         columns: An array of codes for every attribute, all equally long.
-
-    Example:
-        >>> import dphist, numpy as np
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"]), dphist.Nominal("smokes", ["no", "yes"])])
-        >>> coded = CodedColumns(domain, (np.array([0, 1, 1], np.uint8), np.array([0, 0, 1], np.uint8)))
-        >>> [table.tolist() for table in coded.tables([(0,), (0, 1)])]
-        [[1, 2], [[1, 0], [1, 1]]]
     """
 
     domain: Domain
@@ -103,13 +96,6 @@ class HistogramTables:
 
     Args:
         histogram: The counts of a small domain.
-
-    Example:
-        >>> import dphist, numpy as np
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"]), dphist.Nominal("smokes", ["no", "yes"])])
-        >>> held = HistogramTables(dphist.Histogram(domain, np.array([[1, 0], [1, 1]])))
-        >>> held.tables([(1,)])[0].tolist()
-        [2, 1]
     """
 
     histogram: Histogram
@@ -134,12 +120,6 @@ def count_blocks(
     """Count tables over blocks of codes (columns × rows) as they come; memory is that of the tables.
 
     ``done`` is told how many rows were counted, after each block.
-
-    Example:
-        >>> import dphist, numpy as np
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-        >>> count_blocks(domain, [(0,)], [np.array([[0, 1]]), np.array([[1, 1]])])[0].tolist()
-        [1, 3]
     """
     shape = domain.shape
     cells = [math.prod(shape[axis] for axis in axes) for axes in tables]

@@ -92,12 +92,7 @@ class Contrasts:
 
 
 def contrasts_of(attribute: Ordinal | Nominal) -> Contrasts:
-    """The tree of an attribute: halves of an ordered one, groups and their halves of a hierarchy.
-
-    Example:
-        >>> contrasts_of(Ordinal("x", range(4))).middle.tolist()
-        [2, 1, 3]
-    """
+    """The tree of an attribute: halves of an ordered one, groups and their halves of a hierarchy."""
     inside: dict[tuple[int, int], list[tuple[int, int]]] = {}
     if isinstance(attribute, Nominal):
         tree = attribute.hierarchy

@@ -70,12 +70,7 @@ _cached = lru_cache(maxsize=4096, typed=True)
 
 
 def delta_of_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """The δ, at most 1, with which ``rho`` implies (``epsilon``, δ), rounded up.
-
-    Example:
-        >>> f"{float(delta_of_rho(Fraction(1, 100), Fraction(1))):.3g}"
-        '1.66e-13'
-    """
+    """The δ, at most 1, with which ``rho`` implies (``epsilon``, δ), rounded up."""
     return _delta(_amount(rho, "rho"), _amount(epsilon, "epsilon", zero=True))
 
 
@@ -93,12 +88,7 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
 
 @_cached
 def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
-    """The ε, zero or more, with which ``rho`` implies (ε, ``delta``), rounded up.
-
-    Example:
-        >>> f"{float(epsilon_of_rho(Fraction(1, 2), Fraction(1, 10**9))):.4g}"
-        '6.474'
-    """
+    """The ε, zero or more, with which ``rho`` implies (ε, ``delta``), rounded up."""
     rho, delta = _amount(rho, "rho"), _share(delta)
     spent, log = float(rho), _log(delta, DOWN)
     target = float(log)
@@ -116,12 +106,7 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
 
 @_cached
 def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The most ρ that (``epsilon``, ``delta``) allows, rounded down: in any number of adaptive pieces.
-
-    Example:
-        >>> f"{float(rho_for(Fraction(1), Fraction(1, 10**9))):.4g}"
-        '0.01497'
-    """
+    """The most ρ that (``epsilon``, ``delta``) allows, rounded down: in any number of adaptive pieces."""
     epsilon, delta = _amount(epsilon, "epsilon"), _share(delta)
     found = _rho_at(epsilon, delta, _rho_order(epsilon, delta))
     if found <= 0:
@@ -134,24 +119,14 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 @_cached
 def rho_of_epsilon(epsilon: Fraction) -> Fraction:
-    """What a pure ``epsilon`` costs where ρ is counted: ε·tanh(ε/2), rounded up.
-
-    Example:
-        >>> f"{float(rho_of_epsilon(Fraction(1))):.4g}"
-        '0.4621'
-    """
+    """What a pure ``epsilon`` costs where ρ is counted: ε·tanh(ε/2), rounded up."""
     epsilon = _amount(epsilon, "epsilon")
     return rounded(_pure(epsilon), up=True)
 
 
 @_cached
 def epsilon_for_rho(rho: Fraction) -> Fraction:
-    """The largest pure ε that ``rho`` pays for: ε·tanh(ε/2) ≤ ρ, rounded down.
-
-    Example:
-        >>> f"{float(epsilon_for_rho(Fraction(1, 2))):.4g}"
-        '1.044'
-    """
+    """The largest pure ε that ``rho`` pays for: ε·tanh(ε/2) ≤ ρ, rounded down."""
     rho = _amount(rho, "rho")
     # Newton's steps propose, `_pure` decides. Both √(2ρ) and ρ are below the root.
     work = Context(prec=60)
@@ -174,12 +149,7 @@ def epsilon_for_rho(rho: Fraction) -> Fraction:
 
 
 def choice_epsilon(rho: Fraction) -> Fraction:
-    """The largest ε with which an exponential mechanism may choose for ``rho``: √(8ρ), rounded down.
-
-    Example:
-        >>> choice_epsilon(Fraction(1, 2))
-        Fraction(2, 1)
-    """
+    """The largest ε with which an exponential mechanism may choose for ``rho``: √(8ρ), rounded down."""
     squared = 8 * _amount(rho, "rho")
     # ⌊√x·10^k⌋ is the integer root of ⌊x·10^2k⌋: no integer's square lies between a number and its floor.
     places = DIGITS - 1 - _exponent(squared) // 2
@@ -188,12 +158,7 @@ def choice_epsilon(rho: Fraction) -> Fraction:
 
 
 def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The order α > 1 at which (``epsilon``, ``delta``) allows the most ρ; any other is as valid, and allows less.
-
-    Example:
-        >>> f"{float(best_order(Fraction(10), Fraction(1, 10**9))):.3g}"
-        '5.18'
-    """
+    """The order α > 1 at which (``epsilon``, ``delta``) allows the most ρ; any other is as valid, and allows less."""
     return Fraction(_alpha(_rho_order(_amount(epsilon, "epsilon"), _share(delta))))
 
 
@@ -202,11 +167,6 @@ def rho_at_order(epsilon: Fraction, delta: Fraction, order: Fraction) -> Fractio
     """The most ρ that (``epsilon``, ``delta``) allows when D_α ≤ ρα is only asked at one order, rounded down.
 
     It is below zero where this order allows nothing.
-
-    Example:
-        >>> order = best_order(Fraction(10), Fraction(1, 10**9))
-        >>> rho_at_order(Fraction(10), Fraction(1, 10**9), order) == rho_for(Fraction(10), Fraction(1, 10**9))
-        True
     """
     found = _rho_at(_amount(epsilon, "epsilon"), _share(delta), _above_one(order))
     return rounded(found, up=False) if found > 0 else Fraction(-1)
@@ -214,12 +174,7 @@ def rho_at_order(epsilon: Fraction, delta: Fraction, order: Fraction) -> Fractio
 
 @lru_cache(maxsize=65536, typed=True)
 def pure_at_order(epsilon: Fraction, order: Fraction) -> Fraction:
-    """What a pure ``epsilon`` costs, as ρ, when D_α ≤ ρα is only asked at one order; rounded up.
-
-    Example:
-        >>> f"{float(pure_at_order(Fraction(1), Fraction(2))):.4g}, {float(rho_of_epsilon(Fraction(1))):.4g}"
-        '0.3677, 0.4621'
-    """
+    """What a pure ``epsilon`` costs, as ρ, when D_α ≤ ρα is only asked at one order; rounded up."""
     epsilon, t = _amount(epsilon, "epsilon"), _above_one(order)
     largest, least = _decimal(epsilon, UP), _decimal(epsilon, DOWN)
     twice = DOWN.add(DOWN.multiply(Decimal(2), t), Decimal(1))

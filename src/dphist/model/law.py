@@ -21,12 +21,6 @@ class NoiseLaw:
         kind: ``"laplace"`` or ``"gaussian"``.
         size: The scale b of Laplace noise, Pr[k] ∝ exp(−|k|/b), or the parameter σ² of Gaussian noise,
             Pr[k] ∝ exp(−k²/2σ²): an exact `Fraction`, or an array of floats where answers have different ones.
-
-    Example:
-        >>> NoiseLaw("laplace", Fraction(2)).variance, NoiseLaw("gaussian", Fraction(8)).variance
-        (8.0, 8.0)
-        >>> round(NoiseLaw("gaussian", Fraction(1)).quantile(0.95), 2)
-        1.96
     """
 
     kind: Kind
@@ -47,12 +41,6 @@ class NoiseLaw:
         """The variance of the whole numbers that are drawn, of one law: `variance` is the continuous one's.
 
         Laplace: 2p/(1 − p)² with p = exp(−1/b), which is 1/(2·sinh²(1/2b)): at b = 1 it is 1.84 and not 2.
-
-        Example:
-            >>> [round(NoiseLaw("laplace", Fraction(b)).drawn_variance, 2) for b in (1, 10)]
-            [1.84, 199.83]
-            >>> round(NoiseLaw("gaussian", Fraction(1, 9)).drawn_variance, 3)
-            0.022
         """
         size = float(self.size)
         if not self.gaussian:

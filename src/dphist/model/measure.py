@@ -287,11 +287,6 @@ class Quantity:
         squared: Whether the squared distances from its middle are meant.
         clipped: Whether values beyond the bounds are counted.
         centre: What is taken from each value, in steps.
-
-    Example:
-        >>> quantity = Quantity(Measure("cost", 0, 5_000), centre=2_500)
-        >>> quantity.reach, quantity.in_steps(Unit(rows=2)).steps
-        (2500, 5000)
     """
 
     measure: Measure
@@ -352,11 +347,6 @@ class Sums:
     Args:
         domain: What the cells are.
         counts: A 64-bit integer for every cell, of either sign.
-
-    Example:
-        >>> import dphist
-        >>> Sums(dphist.Domain([dphist.Ordinal("age", range(3))]), [4, -2, 7])
-        Sums(age[3]; they are secret)
     """
 
     __slots__ = ("counts", "domain")

@@ -27,12 +27,6 @@ class ByValues:
     Args:
         domain: What is cut.
         by: The attributes, by name; none leaves the domain in one piece.
-
-    Example:
-        >>> from dphist.model.domain import Nominal
-        >>> domain = Domain([Ordinal("x", range(3)), Nominal("part", ["a", "b"])])
-        >>> ByValues(domain, ("part",)).joined([np.arange(3.0), np.full(3, 9.0)]).tolist()
-        [[0.0, 9.0], [1.0, 9.0], [2.0, 9.0]]
     """
 
     domain: Domain
@@ -93,14 +87,6 @@ class OneApart:
         domain: What is cut: two attributes or more.
         axis: The attribute.
         value: Which of its values is set apart, by its place; there is another one.
-
-    Example:
-        >>> plane = Domain([Ordinal("x", range(2)), Ordinal("y", range(3))])
-        >>> pieces = OneApart(plane, 1, 0)
-        >>> [each.shape for each in pieces.domains]
-        [(2,), (2, 2)]
-        >>> pieces.joined([np.array([7.0, 8.0]), np.zeros(4)]).tolist()
-        [[7.0, 0.0, 0.0], [8.0, 0.0, 0.0]]
     """
 
     domain: Domain

@@ -237,14 +237,6 @@ class MeasuredSums:
     Args:
         quantity: What was added up, and what was taken from each value before.
         release: The sums, in steps; its unit is how many steps one protected unit can move them.
-
-    Example:
-        >>> import dphist, pandas as pd
-        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 50, "hours": [40, 38] * 50})
-        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-        >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80)])
-        >>> release.sums[0].quantity.centre, release.sums[0].release.guarantee.unit.rows
-        (40, 40)
     """
 
     quantity: Quantity

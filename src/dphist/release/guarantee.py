@@ -35,10 +35,6 @@ class Receipt(NamedTuple):
         dataset: The budget's name.
         payment: The reservation's number.
         hash: Of the line that reserved it.
-
-    Example:
-        >>> Receipt("people", 3, "ab").payment
-        3
     """
 
     dataset: str

@@ -345,13 +345,7 @@ def as_array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
 
 
 def overlapping(low: IntArray, high: IntArray, query: IntArray) -> bool:
-    """Whether two boxes of one question share a cell, which would then count twice.
-
-    Example:
-        >>> low, high = np.array([[0, 0], [2, 1]]), np.array([[3, 2], [4, 4]])
-        >>> overlapping(low, high, np.array([0, 0])), overlapping(low, high, np.array([0, 1]))
-        (True, False)
-    """
+    """Whether two boxes of one question share a cell, which would then count twice."""
     filled = (low < high).all(axis=1)
     low, high, query = low[filled], high[filled], query[filled]
     if not len(low):
