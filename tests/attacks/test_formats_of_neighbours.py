@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
+from dphist.mechanisms.options import parse
 from dphist.mechanisms.protocol import bare, made_by, with_reason
-from dphist.mechanisms.spec import parse
 from dphist.release import SparseCells
 from dphist.report.page import report_page
 from dphist.web import create_app

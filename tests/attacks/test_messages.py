@@ -12,7 +12,7 @@ import pytest
 
 import dphist
 from dphist.errors import DphistError
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.sources import count

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dphist
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise

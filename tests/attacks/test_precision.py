@@ -7,7 +7,7 @@ import pytest
 
 import dphist
 from dphist.audit.neighbours import worst_pairs
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise

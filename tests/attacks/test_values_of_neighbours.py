@@ -8,7 +8,7 @@ import pytest
 
 from dphist.audit.neighbours import worst_pairs
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.private.queries import Identity
 from dphist_bench.audit.campaign import claims
 from dphist_bench.measurements.trust.precision import look

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dphist.audit.neighbours import pair
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
 from dphist.private import gradual

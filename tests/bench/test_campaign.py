@@ -5,7 +5,7 @@ import pytest
 
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist_bench.attacks.attack import audit, pursue
 from dphist_bench.attacks.betting import Contest, Look
 from dphist_bench.attacks.law import check_law

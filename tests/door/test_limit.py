@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from dphist import Domain, Histogram, Nominal, Ordinal, Unit, Workload, planning
 from dphist.cli.commands import app
 from dphist.errors import InputError, NotPrivate
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.budget import Budget
 from dphist.model.conversion import rho_of_epsilon
 from dphist.testing import open_counts

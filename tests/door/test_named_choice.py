@@ -13,8 +13,8 @@ from dphist.mechanisms import Auto, Blocks, ByPart, Laplace, Marginals, Mixture,
 from dphist.mechanisms.blocks import Sort
 from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.pilot import PilotQuery
+from dphist.mechanisms.options import from_json, parse, show, to_json
 from dphist.mechanisms.protocol import bare
-from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.mechanisms.wide import choice
 from dphist.mechanisms.wide.outlook import Outlook
 

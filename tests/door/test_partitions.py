@@ -18,7 +18,7 @@ from dphist.errors import DomainError, EngineError, InputError, MechanismError, 
 from dphist.inference.pieces import PartErrors
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.bypart import ByPart
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit

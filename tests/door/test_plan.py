@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dphist.errors import InputError, QueryError
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dphist
 from dphist.errors import DphistError
-from dphist.mechanisms.spec import from_json, parse, show
+from dphist.mechanisms.options import from_json, parse, show
 from dphist.model.exact import exact, fraction
 from dphist.release.language import read_question
 from dphist.release.writing import stamped

@@ -18,7 +18,7 @@ import numpy as np
 import dphist
 from dphist.errors import DphistError
 from dphist.mechanisms import MECHANISMS
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 

@@ -9,8 +9,8 @@ from attacking import stands
 from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.errors import NotPrivate
 from dphist.mechanisms import INGREDIENTS, list_mechanisms
+from dphist.mechanisms.options import from_json, parse, show, to_json
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram

@@ -17,8 +17,8 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.pieces import PartErrors
 from dphist.mechanisms import FPA, AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
 from dphist.mechanisms.choosing.pilot import find_point_masses
+from dphist.mechanisms.options import from_json, parse, show, to_json
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.pieces import OneApart
 from dphist.testing import check_mechanism, open_counts, run
 

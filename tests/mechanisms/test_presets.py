@@ -5,8 +5,8 @@ from __future__ import annotations
 from dphist.mechanisms import list_mechanisms
 from dphist.mechanisms.blocks import Blocks, Sort
 from dphist.mechanisms.matrix import Matrix
+from dphist.mechanisms.options import parse, show
 from dphist.mechanisms.smooth import Smooth
-from dphist.mechanisms.spec import parse, show
 from dphist.mechanisms.tree import Tree
 
 TABLE_1 = [

@@ -14,9 +14,8 @@ import pytest
 import dphist
 from dphist.errors import EpsilonError, MechanismError
 from dphist.mechanisms import DPCube, NoiseFirst, Tree, list_mechanisms
-from dphist.mechanisms.options import _hints
+from dphist.mechanisms.options import _hints, from_json, parse, to_json
 from dphist.mechanisms.registry import CLASSES, FAMILIES, INGREDIENTS, STATUSES, at
-from dphist.mechanisms.spec import from_json, parse, to_json
 
 
 @pytest.mark.parametrize("name", list_mechanisms())

@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 
 import dphist
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.release.guarantee import Maker
 from dphist.report import figure, picture, report_page
 from dphist.report.accuracy import accuracy

@@ -8,7 +8,7 @@ import pytest
 
 from dphist import Histogram, publish
 from dphist.errors import QueryError
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload

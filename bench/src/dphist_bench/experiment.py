@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.mechanisms.options import parse
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import parse
 from dphist.testing import run
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.results import Results

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from dphist.arguments import explained
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.errors import InputError
+from dphist.mechanisms.options import parse, show
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import parse, show
 from dphist.model.budget import Budget
 from dphist.model.exact import Number, exact, positive
 from dphist.model.histogram import Histogram

@@ -126,9 +126,8 @@ def publish(
     """Turn records into one private release."""
     from dphist.cli.publishing import added_up, asked_of, check_payer, opened, read_declared, unit_of
     from dphist.cli.showing import describe
-    from dphist.mechanisms.options import fitted
+    from dphist.mechanisms.options import fitted, parse
     from dphist.mechanisms.protocol import goes_wide
-    from dphist.mechanisms.spec import parse
     from dphist.publishing import door
     from dphist.publishing.checking import save_noted
     from dphist.publishing.output import claimed

@@ -7,8 +7,8 @@ from inspect import Parameter
 from typing import Any
 
 from dphist.cli import screen
+from dphist.mechanisms.options import show
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
-from dphist.mechanisms.spec import show
 
 
 def mechanism_rows() -> list[dict[str, Any]]:

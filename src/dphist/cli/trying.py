@@ -62,7 +62,7 @@ def audit(
             raise typer.Exit(1)
         return
     from dphist.audit import audit as attack
-    from dphist.mechanisms.spec import parse
+    from dphist.mechanisms.options import parse
 
     claim: dict[str, Any] = {"epsilon": epsilon or "1", "delta": delta or "0"}
     if rho is not None:

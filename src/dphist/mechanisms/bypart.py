@@ -12,9 +12,8 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.pieces import part_errors
 from dphist.inference.tables.published import in_cells
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import checked, to_json
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import to_json
 from dphist.model.domain import Domain
 from dphist.model.pieces import ByValues, Pieces
 from dphist.model.workload import Workload

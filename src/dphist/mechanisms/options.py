@@ -1,17 +1,19 @@
-"""The one validator of a mechanism's options: the same from Python, from the command line and from a saved file.
+"""Mechanisms as values: their options, read the same from Python, from text and from a file, and written there.
 
 A mechanism checks what its options mean (a share lies between 0 and 1). That they are numbers, words or mechanisms at
 all is checked here, once for all of them and by their own annotations: what converts exactly is converted (the text
 "0.5" and the float 0.5 to the fraction 1/2, 16.0 to 16, a name to the mechanism), the rest is refused by name.
 `checked` does so when a mechanism is built; `fitted` at the front door, for mechanisms from outside, before anything is
-counted or paid for.
+counted or paid for. ``name(option=value)`` is the text form, and the same value comes out of `parse` and `from_json`.
 """
 
 from __future__ import annotations
 
+import ast
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, wraps
@@ -21,8 +23,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from dphist.errors import EpsilonError, MechanismError
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import named, to_json
-from dphist.model.exact import exact
+from dphist.mechanisms.registry import BUILDABLE, build, home_of
+from dphist.model.exact import exact, fraction
 
 Class = TypeVar("Class", bound=type)
 
@@ -154,24 +156,22 @@ def _read(value: Any, hint: Any) -> Any:
     """Give the value as the hint has it, unchanged if it fits already."""
     if hint is Any:
         return value
-    kind = get_origin(hint)
+    kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
-        read = _read(value, get_args(hint)[0])
-        if not all(each.hold(read) for each in hint.__metadata__ if isinstance(each, Bounds)):
+        read = _read(value, parts[0])
+        if not all(each.hold(read) for each in parts[1:] if isinstance(each, Bounds)):
             raise _Misfit
         return read
     if kind in (Union, types.UnionType):
-        return _read_one_of(value, get_args(hint))
+        return _read_one_of(value, parts)
     if kind is Literal:
-        if isinstance(value, str | int) and not isinstance(value, bool) and value in get_args(hint):
+        if isinstance(value, str | int) and not isinstance(value, bool) and value in parts:
             return value
         raise _Misfit
     if kind is tuple:
-        return _read_tuple(value, get_args(hint))
-    if hint is Mechanism:
-        return _read_mechanism(value)
-    if hint in _READERS:
-        return _READERS[hint](value)
+        return _read_tuple(value, parts)
+    if hint in _PLAIN:
+        return _PLAIN[hint][0](value)
     if not isinstance(hint, type):
         if value is hint:
             return value
@@ -188,13 +188,10 @@ def _read_one_of(value: Any, hints: tuple[Any, ...]) -> Any:
     """Take the first that the value fits as it is; failing that, the first it converts to."""
     converted: list[Any] = []
     for hint in hints:
-        try:
-            read = _read(value, hint)
-        except _Misfit:
-            continue
-        if read is value:
-            return value
-        converted.append(read)
+        with suppress(_Misfit):
+            converted.append(_read(value, hint))
+            if converted[-1] is value:
+                return value
     if not converted:
         raise _Misfit
     return converted[0]
@@ -204,16 +201,15 @@ def _read_tuple(value: Any, items: tuple[Any, ...]) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list):
         raise _Misfit
     if len(items) == 2 and items[1] is Ellipsis:
-        read = tuple(_read(item, items[0]) for item in value)
-    elif len(value) == len(items):
-        read = tuple(map(_read, value, items))
-    else:
+        items = items[:1] * len(value)
+    if len(value) != len(items):
         raise _Misfit
+    read = tuple(map(_read, value, items))
     same = isinstance(value, tuple) and all(new is old for new, old in zip(read, value, strict=True))
     return value if same and isinstance(value, tuple) else read
 
 
-def _read_mechanism(value: Any) -> Mechanism:
+def _mechanism(value: Any) -> Mechanism:
     if isinstance(value, str):
         value = _by_name(value)
     if not isinstance(value, Mechanism) or isinstance(value, type):
@@ -273,40 +269,159 @@ def _none(value: Any) -> None:
         raise _Misfit
 
 
-_READERS: dict[Any, Callable[[Any], Any]] = {
-    Fraction: _fraction,
-    float: _float,
-    int: _int,
-    bool: _bool,
-    type(None): _none,
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Misfit
+    return value
+
+
+# How values of a kind are read, and what it is called in words.
+_PLAIN: dict[Any, tuple[Callable[[Any], Any], str]] = {
+    Fraction: (_fraction, "a number"),
+    float: (_float, "a number"),
+    int: (_int, "a whole number"),
+    bool: (_bool, "True or False"),
+    str: (_text, "text"),
+    type(None): (_none, "None"),
+    Mechanism: (_mechanism, "a mechanism"),
 }
 
 
 def _takes(hint: Any) -> str:
     """Say in words what an option takes."""
-    kind = get_origin(hint)
+    *some, last = _alternatives(hint)
+    return f"{', '.join(some)} or {last}" if some else last
+
+
+def _alternatives(hint: Any) -> list[str]:
+    kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
-        hint, *said = get_args(hint)
-        return _takes(hint) + "".join(str(each) for each in said if isinstance(each, Bounds))
-    if kind in (Union, types.UnionType, Literal):
-        listed = [
-            word
-            for each in get_args(hint)
-            for word in ([_takes(each)] if kind is not Literal else [repr(each)])
-        ]
-        flat = ", ".join(listed).replace(" or ", ", ").split(", ") if kind is not Literal else listed
-        return flat[0] if len(flat) == 1 else f"{', '.join(flat[:-1])} or {flat[-1]}"
+        return [_takes(parts[0]) + "".join(str(each) for each in parts[1:] if isinstance(each, Bounds))]
+    if kind in (Union, types.UnionType):
+        return [word for each in parts for word in _alternatives(each)]
+    if kind is Literal:
+        return [repr(each) for each in parts]
     if kind is tuple:
-        return "a tuple"
-    if hint is Mechanism:
-        return "a mechanism"
-    known = {
-        Fraction: "a number",
-        float: "a number",
-        int: "a whole number",
-        bool: "True or False",
-        str: "text",
-    }
-    if hint in known:
-        return known[hint]
-    return "None" if hint is type(None) else f"a {getattr(hint, '__name__', hint)}"
+        return ["a tuple"]
+    return [_PLAIN[hint][1] if hint in _PLAIN else f"a {getattr(hint, '__name__', hint)}"]
+
+
+def parse(text: str) -> Mechanism:
+    """Read ``name`` or ``name(option=value, …)``; values may be numbers, 'text', tuples or mechanisms."""
+    built = named(text)
+    if not isinstance(built, Mechanism):
+        raise MechanismError(f"{text.split('(')[0]!r} is an ingredient of mechanisms, not a mechanism")
+    return built
+
+
+def to_json(value: object) -> dict[str, Any]:
+    """Write a mechanism as its name and options."""
+    home = home_of(value)
+    # A mechanism from outside names its own home; loading imports nothing by itself.
+    own = f"{type(value).__module__}:{type(value).__qualname__}"
+    name = next((name for name, target in BUILDABLE.items() if target == home), own)
+    return {"name": name, "options": {f.name: _encode(getattr(value, f.name)) for f in _options(value)}}
+
+
+def from_json(described: dict[str, Any]) -> Mechanism:
+    """Build the mechanism that was written down."""
+    built = _decode(described)
+    if not isinstance(built, Mechanism):
+        raise MechanismError("the description does not name a mechanism")
+    return built
+
+
+def show(value: object, *, filled: bool = False) -> str:
+    """Print a mechanism as one line: its name and whatever differs from the default.
+
+    With ``filled`` what a release has filled in, too: `parse` reads the line back as who measured.
+    """
+    described = to_json(value)
+    changed = []
+    for option in _options(value):
+        given = getattr(value, option.name)
+        # What two equal mechanisms may differ in was filled in; what is text of that is a remark.
+        shown = option.compare or (filled and not isinstance(given, str))
+        if shown and (option.default is MISSING or given != option.default):
+            changed.append(f"{option.name}={_show(given, filled)}")
+    return str(described["name"]) + (f"({', '.join(changed)})" if changed else "")
+
+
+def _options(value: object) -> list[Any]:
+    return [f for f in fields(value) if f.init] if is_dataclass(value) else []
+
+
+def _show(value: object, filled: bool) -> str:
+    if is_dataclass(value) and not isinstance(value, type):
+        return show(value, filled=filled)
+    if isinstance(value, Fraction):
+        return f"'{value}'"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(_show(item, filled) for item in value) + ("," if len(value) == 1 else "") + ")"
+    return repr(value)
+
+
+def named(text: str) -> Any:
+    """Read a mechanism or an ingredient of one, such as a `Sort`."""
+    name, bracket, rest = text.strip().partition("(")
+    if not bracket:
+        return build(name, {})
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise MechanismError(f"cannot read the options of {name!r}: write name(option=value, …)") from None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise MechanismError(f"cannot read the options of {name!r}: write name(option=value, …)")
+    return build(name, _arguments(name, call))
+
+
+def _arguments(name: str, call: ast.Call) -> dict[str, Any]:
+    if call.args or any(word.arg is None for word in call.keywords):
+        raise MechanismError(f"options of {name!r} must be written option=value")
+    if len({word.arg for word in call.keywords}) != len(call.keywords):
+        raise MechanismError(f"an option of {name!r} is written twice")
+    return {str(word.arg): _value(word.value) for word in call.keywords}
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return build(node.func.id, _arguments(node.func.id, node))
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_value(item) for item in node.elts)
+    if isinstance(node, ast.Name):
+        return node.id
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        raise MechanismError("an option's value must be a number, 'text', a tuple or a mechanism") from None
+
+
+def _encode(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return to_json(value)
+    if isinstance(value, Fraction):
+        return {"fraction": str(value)}
+    if isinstance(value, tuple):
+        return {"tuple": [_encode(item) for item in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise MechanismError(f"a mechanism's option cannot be a {type(value).__name__}")
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "fraction" in value:
+            return fraction(value["fraction"])
+        if "tuple" in value:
+            if not isinstance(value["tuple"], list):
+                raise MechanismError("a mechanism's tuple must be written as a list")
+            return tuple(_decode(item) for item in value["tuple"])
+        if set(value) == {"name", "options"}:
+            if not isinstance(value["name"], str) or not isinstance(value["options"], dict):
+                raise MechanismError("a mechanism's description must be a name and its options")
+            told = {key: _decode(item) for key, item in value["options"].items()}
+            return build(value["name"], told)
+        raise MechanismError("a mechanism's description has an unknown part")
+    if isinstance(value, list):
+        raise MechanismError("a mechanism's option cannot be a list")
+    return value

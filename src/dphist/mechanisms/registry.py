@@ -288,6 +288,22 @@ def entry_of(mechanism: object) -> Entry | None:
     return next((entry for entry in named if home == entry.home), None)
 
 
+def reference_of(mechanism: object) -> str:
+    """Who thought of a mechanism, and of what it chose."""
+    entry = entry_of(mechanism)
+    if entry is None:
+        return ""
+    own = (
+        f"{OWN}; the idea and the proof are in its documentation."
+        if entry.paper is None
+        else entry.paper.cited
+    )
+    chosen = entry_of(getattr(mechanism, "chosen", None) or getattr(mechanism, "inner", None))
+    if chosen is None or chosen.paper is None or chosen.paper == entry.paper:
+        return own
+    return f"{own} It runs {chosen.name}: {chosen.paper.cited}"
+
+
 def list_mechanisms() -> Mapping[str, Entry]:
     """Give everything that ``--mechanism`` accepts: the default first, then the recommended, then the rest by family.
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
+from dphist.mechanisms.options import parse, show
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import parse, show
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit

@@ -24,10 +24,10 @@ from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.choosing.currency import settle
 from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.options import parse, show
 from dphist.mechanisms.prefixsums import PrefixSums
 from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import parse, show
 from dphist.mechanisms.tree import Tree
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain

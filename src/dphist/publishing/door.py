@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from dphist.arguments import explained
 from dphist.errors import InputError, MechanismError
 from dphist.mechanisms.bypart import ByPart
-from dphist.mechanisms.options import fitted
+from dphist.mechanisms.options import fitted, parse, show
 from dphist.mechanisms.protocol import Mechanism, bare, goes_wide
 from dphist.mechanisms.sparselaplace import SparseLaplace
-from dphist.mechanisms.spec import parse, show
 from dphist.model.about import About
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns

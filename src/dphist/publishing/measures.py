@@ -26,10 +26,10 @@ from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.forecast import Plan as TablePlan
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.matrix import Matrix
+from dphist.mechanisms.options import show
 from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism, goes_wide
 from dphist.mechanisms.sparselaplace import SparseLaplace
-from dphist.mechanisms.spec import show
 from dphist.mechanisms.tree import Tree
 from dphist.model.budget import Budget, Currency
 from dphist.model.domain import Domain, Ordinal

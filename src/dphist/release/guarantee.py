@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
+from inspect import getdoc
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dphist.errors import MechanismError, ReleaseError
@@ -111,9 +112,13 @@ class Maker:
     def of(mechanism: Mechanism) -> Maker:
         """Say who a mechanism is."""
         # Loaded here: who reads a file is told by the file.
-        from dphist.mechanisms.spec import in_words
+        from dphist.mechanisms.options import show
+        from dphist.mechanisms.registry import reference_of
 
-        return Maker(**in_words(mechanism))
+        name, filled = show(mechanism), show(mechanism, filled=True)
+        first = " ".join((getdoc(type(mechanism)) or "").split("\n\n")[:2])
+        words = " ".join(first.split()).replace("`", "")
+        return Maker(name, "" if filled == name else filled, words, reference_of(mechanism))
 
     @staticmethod
     def read(told: Any) -> Maker:
@@ -140,7 +145,7 @@ class Deferred:
     def made(self) -> Mechanism:
         """The mechanism, or what stands for one that cannot be made here."""
         # Loaded here: who reads a file needs no mechanism.
-        from dphist.mechanisms.spec import from_json
+        from dphist.mechanisms.options import from_json
 
         try:
             return from_json(self.described)
@@ -172,7 +177,7 @@ def write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
     """A mechanism by name and options."""
     if isinstance(mechanism, ForeignMechanism):
         return mechanism.described
-    from dphist.mechanisms.spec import to_json
+    from dphist.mechanisms.options import to_json
 
     return to_json(mechanism)
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import VerificationError
+from dphist.mechanisms.options import show
 from dphist.mechanisms.protocol import bare, made_by, with_reason
-from dphist.mechanisms.spec import show
 from dphist.release.contents import Contents
 from dphist.release.guarantee import ForeignMechanism, Maker, write_mechanism
 from dphist.release.held import (

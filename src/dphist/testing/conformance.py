@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dphist.errors import QueryError, RightUsed
 from dphist.inference.estimate import Errors, Estimate
 from dphist.inference.tables.published import TableEstimate
+from dphist.mechanisms.options import from_json, parse, show, to_json
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.exact import Number

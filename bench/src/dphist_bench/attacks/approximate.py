@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from dphist.audit.attack import Report, alpha_per_attack
 from dphist.audit.neighbours import Pair, worst_pairs
+from dphist.mechanisms.options import show
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
 from dphist.model.exact import Number, exact, positive
 from dphist.model.unit import Unit

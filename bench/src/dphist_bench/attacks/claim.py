@@ -8,8 +8,8 @@ from dphist.arguments import explained
 from dphist.audit.attack import Judged
 from dphist.audit.neighbours import worst_pairs
 from dphist.errors import InputError
+from dphist.mechanisms.options import parse
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import parse
 from dphist.model.exact import Number
 from dphist_bench.attacks.approximate import audit_delta
 from dphist_bench.attacks.attack import audit

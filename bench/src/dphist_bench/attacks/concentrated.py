@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from dphist.audit.attack import Judged
 from dphist.audit.neighbours import Pair
+from dphist.mechanisms.options import show
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
 from dphist.model.exact import Number, positive
 from dphist.model.unit import Unit

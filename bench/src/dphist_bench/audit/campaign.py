@@ -28,8 +28,8 @@ import numpy as np
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.errors import OutputError
 from dphist.mechanisms import MECHANISMS
+from dphist.mechanisms.options import parse
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import parse
 from dphist_bench.attacks.attack import collect, pursue
 from dphist_bench.attacks.evidence import Evidence
 from dphist_bench.audit.search import search_pair

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from dphist.mechanisms.blocks import Blocks
+from dphist.mechanisms.options import parse
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.smooth import Smooth
-from dphist.mechanisms.spec import parse
 from dphist.testing import open_counts
 from dphist_bench import competitors, data
 from dphist_bench.cases import Case, Reading, Setting

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import DphistError
 from dphist.inference.estimate import Interval
-from dphist.mechanisms.spec import parse
+from dphist.mechanisms.options import parse
 from dphist.model.budget import Budget
 from dphist.testing.gates import run
 from dphist_bench.data.coverage import Data, cubes, drawn_data, files

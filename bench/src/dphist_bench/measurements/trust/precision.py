@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.audit.neighbours import Pair, worst_pairs
+from dphist.mechanisms.options import parse
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import parse
 from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
