@@ -16,7 +16,6 @@ from dphist.errors import InputError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.mechanisms import Gaussian, Laplace, Mixture, Residuals
 from dphist.private.queries.counting import Identity
-from dphist.private.queries.linear import Linear
 from dphist_bench.attacks.claim import audit_claim
 from dphist_bench.attacks.concentrated import Contest, audit_rho
 from dphist_bench.zoo.mutants import Quieter
@@ -38,7 +37,7 @@ class Wrong:
     def estimate(self, data: Any) -> Estimate:
         if self.mistake == "the scale of Laplace noise taken for a deviation":
             # Two equal answers: L1 sensitivity 2, L2 √2; noise of deviation ½ · scale would be too little.
-            noisy = data.measure(_Halved(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1])))
+            noisy = data.measure(_Twice())
         elif self.mistake == "a split that forgets to share":
             first, second = data.split("1/2", "1/2")
             first._budget = second._budget = data._budget
@@ -53,7 +52,13 @@ class Wrong:
         return Estimate(np.zeros(data.shape), IndependentNoise(noisy.law))
 
 
-class _Halved(Linear):
+class _Twice:
+    def answer(self, counts: Any, layout: Any) -> Any:
+        return np.array([counts[0], counts[0]])
+
+    def scales(self, layout: Any) -> Fraction:
+        return Fraction(2)
+
     def variances(self, layout: Any) -> Fraction:
         return Fraction(1)
 

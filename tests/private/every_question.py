@@ -14,7 +14,6 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.queries.counting import Heights, Identity, Middles, Totals
 from dphist.private.queries.dependence import TopDependence
 from dphist.private.queries.fourier import Frequencies
-from dphist.private.queries.linear import Linear
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import TableTotals
@@ -58,7 +57,6 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
     Totals: [(Totals(), LINE), (Totals(), PAIRS)],
     Middles: [(Middles(), LINE), (Middles(), RUNS), (Middles(), PAIRS)],
     PrefixRoots: [(PrefixRoots(), LINE), (PrefixRoots(), Layout((1,)))],
-    Linear: [(Linear.dense(np.array([[1, 1, 0, -2], [0, 3, 1, 1], [5, 0, 0, 1]])), LINE)],
     Frequencies: [
         (Frequencies(shape, keep, basis), layout)
         for basis in ("fourier", "cosine")

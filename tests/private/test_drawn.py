@@ -23,7 +23,6 @@ from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity, Totals
 from dphist.private.queries.counting import Middles
 from dphist.private.queries.fourier import Frequencies
-from dphist.private.queries.linear import Linear
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.bisections import Bisections, Configurations, error_range
@@ -82,12 +81,6 @@ def test_small_draws_use_the_other_sampler() -> None:
         open_counts(COUNTS[:600], 1, seed=s).measure(Identity()).values - COUNTS[:600] for s in range(200)
     ]
     assert_drawn(np.concatenate(parts), 1)
-
-
-def test_matrices() -> None:
-    rows = np.arange(N + 1)
-    query = Linear(rows, np.arange(N), np.full(N, 3))
-    assert_drawn(half(COUNTS, 6).measure(query).values - 3 * COUNTS, 36)
 
 
 @pytest.mark.parametrize("basis", ["fourier", "cosine"])

@@ -14,7 +14,8 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.private import questions
 from dphist.private.queries import Identity
-from dphist.private.queries.linear import Linear
+from dphist.private.queries.dependence import TableDistances
+from dphist.private.queries.tables import TableTotals
 from dphist.private.questions import Candidates, Layout, Scales, own_array, own_copy, proven
 from dphist.private.scores.bisections import Configurations
 from dphist.private.scores.decisions import BestAttributes
@@ -26,55 +27,32 @@ from dphist.testing import open_counts
 SECRET = [12_345, 7]
 
 
-def ones(size: int) -> np.ndarray:
-    return np.ones(size, dtype=np.int64)
-
-
-def test_row_pointers_cannot_read_one_weight_many_times() -> None:
-    # A million rows that all read the one weight: their mean was 12,345.01 for 12,345 at ε = 1/10.
-    with pytest.raises(MechanismError, match="rows"):
-        Linear(np.tile([0, 1], 500_000), np.array([0]), ones(1))
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "weights"),
-    [
-        ([0, 2, 1, 2], [0, 1], [1, 1]),  # falls
-        ([1, 2], [0, 1], [1, 1]),  # does not start at 0
-        ([0, 1], [0, 1], [1, 1]),  # a weight that no row reads
-        ([0, 3], [0, 1], [1, 1]),  # beyond the weights
-        ([0, 2], [0], [1, 1]),  # a weight without a column
-        ([], [], []),
-        ([[0, 1]], [0], [1]),
-    ],
-)
-def test_a_matrix_must_be_one(rows: list[int], columns: list[int], weights: list[int]) -> None:
-    with pytest.raises(MechanismError, match="rows"):
-        Linear(np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64), np.array(weights))
-    with pytest.raises(MechanismError, match="columns"):
-        Linear(np.array([0, 1]), np.array([-1]), ones(1))
-
-
 def test_a_buffer_changed_after_the_sensitivity_was_computed_has_no_effect() -> None:
-    weights, columns, rows = ones(1), np.array([0]), np.array([0, 1])
-    query = Linear(rows, columns, weights)
+    model, penalties = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    query = TableDistances(((0,),), model, penalties)
     assert query.scales(Layout((2,))) == 1
-    weights[:], columns[:], rows[:] = 10**6, 1, 0
+    model[:], penalties[:] = 10**6, 10**6
     noisy = open_counts(SECRET, "1/10", seed=1).measure(query)
     assert noisy.scale == 10
-    assert abs(int(noisy.values[0]) - 12_345) < 400
-    # Forced through the frozen object, the buffer is still what the scale is computed from.
-    object.__setattr__(query, "weights", 10**6 * ones(1))
-    query.__dict__["sensitivity"] = 1
-    assert open_counts(SECRET, "1/10", seed=1).measure(query).scale == 10**7
+    assert abs(int(noisy.values[0]) - 12_352) < 400
+    # Forced through the frozen object, what is asked is still what the scale is computed from.
+    for name, forced in (
+        ("tables", ((0,),) * 9),
+        ("model", np.zeros(18, int)),
+        ("penalties", np.zeros(9, int)),
+    ):
+        object.__setattr__(query, name, forced)
+    noisy = open_counts(SECRET, "1/10", seed=1).measure(query)
+    assert noisy.scale == 90
+    assert abs(int(noisy.values[0]) - 9 * 12_352) < 3600
 
 
 def test_what_is_hidden_in_the_object_is_not_asked() -> None:
-    query = Linear(np.array([0, 1]), np.array([0]), 10**6 * ones(1))
+    query = TableTotals(((),), (Fraction(1, 10**6),))
     for name, lie in (("scales", lambda layout: Fraction(1)), ("answer", lambda counts, layout: counts)):
         object.__setattr__(query, name, lie)
     noisy = open_counts(SECRET, 1, seed=2).measure(query)
-    assert noisy.scale == 10**6
+    assert noisy.scale.tolist() == [10**6]
     assert noisy.values.shape == (1,)
 
 
@@ -231,7 +209,7 @@ def test_a_scale_that_cannot_be_drawn_is_refused_before_anything_is_used() -> No
     for ask in (
         lambda d: d.measure(Identity()),
         lambda d: d.segment(AbsoluteDeviation()),
-        lambda d: d.measure(Linear.dense(np.array([[2**60, 1]]))),
+        lambda d: d.measure(TableTotals(((0,),), (Fraction(1, 2**60),))),
     ):
         right = open_counts(SECRET, "1/100000000000000000")
         with pytest.raises(dphist.errors.DphistError, match="scale"):

@@ -19,7 +19,7 @@ from dphist.model.budget import Budget
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
 from dphist.private.pricing import Change, UnitBudget
 from dphist.private.queries.counting import Identity, Middles, Totals
-from dphist.private.queries.linear import Linear
+from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.wavelet import WaveletCells
 from dphist.private.questions import Layout, Scales
@@ -88,15 +88,6 @@ def test_prefix_roots_of_huge_counts_do_not_wrap() -> None:
     answers = PrefixRoots().answer(np.full(4, 2**61), Layout((4,)))
     assert answers[0] > 0
     assert (np.diff(answers) > 0).all()
-
-
-def test_a_column_that_is_named_twice_in_a_row_adds_up_before_it_is_squared() -> None:
-    twice = Linear(np.array([0, 2]), np.array([1, 1]), np.array([3, 4]))
-    assert twice.variances(Layout((2,))) == 49
-    assert Linear(np.array([0, 1, 2]), np.array([1, 1]), np.array([3, 4])).variances(Layout((2,))) == 25
-    huge = Linear(np.array([0, 1, 2]), np.array([0, 0]), np.array([2**40, -(2**40)]))
-    assert huge.variances(Layout((1,))) >= 2 * 2**80
-    assert (twice.moves, huge.moves) == ("nonnegative", "any")
 
 
 UNITS = [
@@ -183,7 +174,7 @@ def test_measure_draws_what_the_budget_pays(way: str, unit: Unit) -> None:
         (Identity(), 1, unit.squared),
         (Totals(), 1, unit.rows**2 * (2 if unit.replace else 1)),
         (Middles(), 1, unit.steps**2),
-        (Linear(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1, -2, 5])), 29, unit.steps**2),
+        (TableDistances(((),) * 7, np.arange(7), np.arange(7)), 49, unit.steps**2),
     ):
         noise = RecordingNoise(seed=1)
         right = WAYS[way][0](open_counts(COUNTS, Budget(RHO, "rho"), unit=unit, noise=noise))

@@ -18,7 +18,7 @@ from dphist.model.unit import Unit
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.queries import Identity, Totals
 from dphist.private.queries.counting import Middles
-from dphist.private.queries.linear import Linear
+from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Candidates, Layout, Scales
 from dphist.private.scores.bisections import Bisections
@@ -87,7 +87,7 @@ def test_measure(way: str, unit: Any) -> None:
         (Identity(), 1),
         (Totals(), 1),
         (Middles(), 1),
-        (Linear(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1, -2, 5])), 7),
+        (TableDistances(((),) * 7, np.arange(7), np.arange(7)), 7),
     ):
         right, noise = opened(way, unit[0])
         scale = sensitivity / budget(way, unit[1])

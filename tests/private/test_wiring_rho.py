@@ -24,7 +24,7 @@ from dphist.model.conversion import choice_epsilon, epsilon_for_rho
 from dphist.private.gate import open_gate
 from dphist.private.queries import Identity, Totals
 from dphist.private.queries.counting import Middles
-from dphist.private.queries.linear import Linear
+from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
@@ -81,8 +81,7 @@ def test_measure(way: str, unit: Unit) -> None:
         (Identity(), 1, "disjoint"),
         (Totals(), 1, "nonnegative"),
         (Middles(), 1, "any"),
-        (Linear(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1, -2, 5])), 29, "any"),
-        (Linear(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1, 2, 5])), 29, "nonnegative"),
+        (TableDistances(((),) * 7, np.arange(7), np.arange(7)), 49, "any"),
     ):
         right, noise = opened(way, unit)
         expected = variance * factor(way, unit, moves)
@@ -215,14 +214,12 @@ def half(counts: Any, seed: int) -> Any:
     return open_counts(counts, Budget.of(rho="1/36"), unit=Unit(rows=2), seed=seed).split("1/2", "1/2")[1]
 
 
-def test_drawn_noise_of_cells_totals_and_matrices() -> None:
+def test_drawn_noise_of_cells_and_totals() -> None:
     labels, sums = np.arange(N) // 2, TALL.reshape(-1, 2).sum(axis=1)
     assert_drawn(half(TALL, 1).measure(Identity()).values - TALL, 144)
     assert_drawn(half(TALL, 2).partition(labels).measure(Totals()).values - sums, 144)
     assert_drawn(half(TALL, 3).partition(labels).measure(Middles()).values - sums, 144)
     assert_drawn(half(TALL, 5).coarsen(labels).measure(Identity()).values - sums, 144)
-    thrice = Linear(np.arange(N + 1), np.arange(N), np.full(N, 3))
-    assert_drawn(half(TALL, 6).measure(thrice).values - 3 * TALL, 9 * 144)
     few = [half(TALL[:600], seed).measure(Identity()).values - TALL[:600] for seed in range(120)]
     assert_drawn(np.concatenate(few), 144)
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import Errors, NoiseErrors, laplace_if_bare, spread_of
 from dphist.inference.intervals import Spread, half_widths
-from dphist.kernels.linear import range_weights
 from dphist.kernels.trees import kdtree
 from dphist.kernels.wavelets.axes import Axis
 from dphist.model.domain import Domain, Ordinal
@@ -75,7 +74,7 @@ class PrefixNoise(NoiseErrors):
                 squares[asked], largest[asked] = sums[high[asked] - 1], most[high[asked] - 1]
         other = ~(cells | starts)
         if other.any():
-            squares[other], largest[other] = range_weights(self.weights, low[other], high[other])
+            squares[other], largest[other] = _weights_of(self.weights, low[other], high[other])
         return squares, largest
 
     @cached_property
@@ -381,3 +380,17 @@ def _strung_together(
         start = start + low[:, axis] * stride
         stride *= shape[axis]
     return start[:, None], (start + run)[:, None], runs
+
+
+def _weights_of(prefix: FloatArray, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+    """For ranges low … high − 1: the sum of squared weights of the draws in them, and the largest weight.
+
+    The sum of the first t cells carries draw k with weight ``prefix[t − 1 − k]``; a range is the difference of two.
+    """
+    squares, largest = np.zeros(len(low)), np.zeros(len(low))
+    for q, (a, b) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        if a < b:
+            weights = prefix[:b].copy()
+            weights[b - a :] -= prefix[:a]
+            squares[q], largest[q] = weights @ weights, np.abs(weights).max()
+    return squares, largest
