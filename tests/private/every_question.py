@@ -13,22 +13,17 @@ import dphist.private
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.queries.counting import Heights, Identity, Middles, Totals
 from dphist.private.queries.dependence import TopDependence
-from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.prefixes import PrefixRoots
-from dphist.private.queries.ranged import RangedTables
-from dphist.private.queries.tables import TableTotals
+from dphist.private.queries.tables import RangedTables, TableTotals
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout
 from dphist.private.scores.bisections import Bisections, Configurations
 from dphist.private.scores.boundaries import Boundaries
-from dphist.private.scores.decisions import BestAttributes
-from dphist.private.scores.disagreements import Disagreements
-from dphist.private.scores.frequencies import LowFrequencies
-from dphist.private.scores.heaps import Heaps
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import BestAttributes, Disagreements, Heaps, Medians
 from dphist.private.scores.tables import TableErrors
-from dphist.private.segments.deviation import AbsoluteDeviation
+from dphist.private.segments import AbsoluteDeviation
 from dphist.private.sparse import Above
+from dphist.private.spectrum import Frequencies, LowFrequencies
 
 
 def found(*methods: str) -> set[type]:

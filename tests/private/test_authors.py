@@ -23,8 +23,8 @@ from dphist.private.queries import Identity, Totals
 from dphist.private.queries.wavelet import Wavelet
 from dphist.private.questions import own_copy
 from dphist.private.scores.boundaries import Boundaries
-from dphist.private.scores.frequencies import LowFrequencies
-from dphist.private.scores.heaps import Heaps
+from dphist.private.scores.counting import Heaps
+from dphist.private.spectrum import LowFrequencies
 from dphist.testing import open_counts
 from dphist.testing.gates import as_histogram
 
@@ -170,8 +170,8 @@ def test_public_weights_that_would_make_scores_wrap_are_refused_or_cut(size: int
 
 def test_tables_and_thresholds_that_are_none_are_refused_before_they_are_paid_for() -> None:
     from dphist.private.queries.dependence import TopDependence
-    from dphist.private.scores.decisions import BestAttributes
-    from dphist.private.segments.deviation import AbsoluteDeviation
+    from dphist.private.scores.counting import BestAttributes
+    from dphist.private.segments import AbsoluteDeviation
     from dphist.private.sparse import Above
 
     right = open_counts([[1, 2], [3, 4]], 1)

@@ -8,9 +8,8 @@ import pytest
 from dphist.errors import MechanismError
 from dphist.private.questions import Layout
 from dphist.private.scores.bisections import LATTICE, Bisections, Configurations, error_range
-from dphist.private.scores.disagreements import Disagreements
-from dphist.private.scores.frequencies import LowFrequencies
-from dphist.private.spectrum import bands, column_sum, corner, kept
+from dphist.private.scores.counting import Disagreements
+from dphist.private.spectrum import LowFrequencies, bands, column_sum, corner, kept
 from waves import waves
 
 

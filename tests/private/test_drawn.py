@@ -22,17 +22,14 @@ from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity, Totals
 from dphist.private.queries.counting import Middles
-from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.bisections import Bisections, Configurations, error_range
 from dphist.private.scores.boundaries import Boundaries
-from dphist.private.scores.decisions import BestAttributes
-from dphist.private.scores.disagreements import Disagreements
-from dphist.private.scores.frequencies import LowFrequencies
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import BestAttributes, Disagreements, Medians
 from dphist.private.segments import AbsoluteDeviation
 from dphist.private.sparse import Above, Occupied, open_sparse_gate
+from dphist.private.spectrum import Frequencies, LowFrequencies
 from dphist.testing import open_counts
 
 WRONG = 0.97

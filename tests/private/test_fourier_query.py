@@ -12,11 +12,11 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
-from dphist.private.queries import fourier
-from dphist.private.queries.fourier import Frequencies
+from dphist.private import spectrum
 from dphist.private.questions import Layout
 from dphist.private.spectrum import (
     RECORD_LIMIT,
+    Frequencies,
     bands,
     column_sum,
     coordinates,
@@ -80,7 +80,7 @@ def test_no_step_moves_the_answers_further_than_promised(shape, basis, monkeypat
         return coordinates(np.frombuffer(counts, dtype=np.int64), shape, basis)
 
     # All corners are cut out of one transform of the same counts.
-    monkeypatch.setattr(fourier, "coordinates", lambda counts, *_: transformed(counts.tobytes()))
+    monkeypatch.setattr(spectrum, "coordinates", lambda counts, *_: transformed(counts.tobytes()))
     rng = np.random.default_rng(n)
     starting = [np.zeros(n, dtype=np.int64), rng.integers(0, 1000, n), rng.integers(0, 2**62 // n, n)]
     for keep in keeps(shape, basis):

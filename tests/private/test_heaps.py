@@ -7,7 +7,7 @@ import pytest
 
 from dphist.errors import MechanismError
 from dphist.private.questions import Layout
-from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
+from dphist.private.scores.counting import HIGHEST, Heaps, heap_at
 from dphist.testing import open_counts
 
 

@@ -30,13 +30,10 @@ from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.bisections import Bisections, Configurations
 from dphist.private.scores.boundaries import Boundaries
-from dphist.private.scores.decisions import BestAttributes
-from dphist.private.scores.disagreements import Disagreements
-from dphist.private.scores.frequencies import LowFrequencies
-from dphist.private.scores.heaps import Heaps
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import BestAttributes, Disagreements, Heaps, Medians
 from dphist.private.scores.tables import TableErrors
 from dphist.private.sparse import Above
+from dphist.private.spectrum import LowFrequencies
 
 sys.path += [str(Path(__file__).parent)]
 

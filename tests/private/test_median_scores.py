@@ -7,8 +7,7 @@ import pytest
 
 from dphist.errors import MechanismError
 from dphist.private.questions import Layout
-from dphist.private.scores.decisions import BestAttributes
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import BestAttributes, Medians
 from dphist.testing import open_counts
 
 

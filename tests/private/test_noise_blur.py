@@ -12,7 +12,7 @@ from test_noise_laplace import chi_square, exact_pmf
 
 from dphist.errors import InputError
 from dphist.private.noise import Keystream, Noise
-from dphist.private.noise.blur import Stay
+from dphist.private.noise.laplace import Stay
 
 PAIRS = [
     (Fraction(1, 3), Fraction(1, 2)),

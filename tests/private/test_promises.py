@@ -18,9 +18,7 @@ from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.tables import TableTotals
 from dphist.private.questions import Candidates, Layout, Scales, own_array, own_copy, proven
 from dphist.private.scores.bisections import Configurations
-from dphist.private.scores.decisions import BestAttributes
-from dphist.private.scores.disagreements import Disagreements
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import BestAttributes, Disagreements, Medians
 from dphist.private.segments import AbsoluteDeviation
 from dphist.testing import open_counts
 

@@ -19,7 +19,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
-from dphist.private.queries.ranged import RangedTables
+from dphist.private.queries.tables import RangedTables
 from dphist.private.questions import Layout
 from dphist.private.records import open_records_gate
 from dphist.publishing.making import release_of

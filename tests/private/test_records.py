@@ -21,10 +21,9 @@ from dphist.model.unit import Unit
 from dphist.private.held import Held, ceiling
 from dphist.private.queries import Identity
 from dphist.private.queries.dependence import TopDependence
-from dphist.private.queries.ranged import RangedTables
-from dphist.private.queries.tables import TableTotals
+from dphist.private.queries.tables import RangedTables, TableTotals
 from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import Medians
 from dphist.private.scores.tables import TableErrors, chosen_tables
 from dphist.testing import Draw, RecordingNoise, open_counts
 

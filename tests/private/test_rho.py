@@ -23,8 +23,8 @@ from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.wavelet import WaveletCells
 from dphist.private.questions import Layout, Scales
-from dphist.private.scores.medians import Medians
-from dphist.private.segments.deviation import AbsoluteDeviation
+from dphist.private.scores.counting import Medians
+from dphist.private.segments import AbsoluteDeviation
 from dphist.private.sparse import Above
 from dphist.testing import Draw, RecordingNoise, open_counts
 from dphist_bench.attacks.twin import Stage, Tally

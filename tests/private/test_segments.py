@@ -196,7 +196,7 @@ def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> No
     costs = AbsoluteDeviation(price=Fraction(5), grid=4)
     whole = costs.segment(x, Layout((200,)), seeded(9))
     assert whole.size > 2
-    monkeypatch.setattr("dphist.private.segments.deviation._BATCH", 10**9)
+    monkeypatch.setattr("dphist.private.segments._BATCH", 10**9)
     assert costs.segment(x, Layout((200,)), seeded(9)).tolist() == whole.tolist()
 
 

@@ -23,9 +23,7 @@ from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Candidates, Layout, Scales
 from dphist.private.scores.bisections import Bisections
 from dphist.private.scores.boundaries import Boundaries
-from dphist.private.scores.decisions import BestAttributes
-from dphist.private.scores.disagreements import Disagreements
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import BestAttributes, Disagreements, Medians
 from dphist.private.segments import AbsoluteDeviation
 from dphist.private.sparse import Above, Occupied, open_sparse_gate
 from dphist.private.transcript import Replay

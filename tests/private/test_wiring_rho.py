@@ -28,7 +28,7 @@ from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import Medians
 from dphist.private.segments import AbsoluteDeviation
 from dphist.private.sparse import Above, Occupied, open_sparse_gate
 from dphist.testing import Draw, RecordingNoise, open_counts

@@ -18,7 +18,7 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.discovery import discover, price_of, threshold
 from dphist.private.noise import Keystream, Noise
-from dphist.private.noise.tails import gaussian_tail, laplace_tail, least_reach
+from dphist.private.noise.certified import gaussian_tail, laplace_tail, least_reach
 from dphist.publishing.checking import verify_file
 from dphist.sources.discovering import keys_of
 from dphist.sources.tally import Tallied

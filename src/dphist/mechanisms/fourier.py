@@ -16,9 +16,7 @@ from dphist.inference.linear import WaveNoise
 from dphist.mechanisms.options import Count, Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
-from dphist.private.queries.fourier import Frequencies
-from dphist.private.scores.frequencies import LowFrequencies
-from dphist.private.spectrum import Basis, bands, corner, kept
+from dphist.private.spectrum import Basis, Frequencies, LowFrequencies, bands, corner, kept
 
 Shape = tuple[int, ...]
 

@@ -15,7 +15,7 @@ from dphist.kernels.summed_area import add_box_sums, running_sums
 from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
-from dphist.private.scores.disagreements import Disagreements
+from dphist.private.scores.counting import Disagreements
 
 # Exact selection weighs every candidate in every round.
 _MOST_BOXES = 1 << 21

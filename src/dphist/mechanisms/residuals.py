@@ -24,8 +24,7 @@ from dphist.model.domain import Domain, Nominal
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
-from dphist.private.queries.ranged import RangedTables
-from dphist.private.queries.tables import TableTotals
+from dphist.private.queries.tables import RangedTables, TableTotals
 from dphist.private.records import PrivateRecords
 
 # More cannot be fitted together; a file may ask for all of sixteen attributes out of sixty.

@@ -15,7 +15,7 @@ from dphist.mechanisms.trees.counting import coordinate, count, cut, extent, hal
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.mechanisms.trees.shares import geometric_shares
 from dphist.private.gate import PrivateCounts
-from dphist.private.scores.medians import Medians
+from dphist.private.scores.counting import Medians
 
 # 64 levels reach the cells of every domain: more would tell nothing apart, and each takes a share of the budget.
 Height = Annotated[int, Bounds(0, 64)]
@@ -85,7 +85,7 @@ class KDHybrid:
     least squares reconciles everything.
 
     Private because boxes of a level are disjoint: each level's medians (exponential mechanism, see
-    `dphist.private.scores.medians.Medians`) and counts are paid for by its shares, which sum to at most one along
+    `dphist.private.scores.counting.Medians`) and counts are paid for by its shares, which sum to at most one along
     every path; where to cut and stop is read off answers. The paper that compares with it leaves budget and
     proof open; these are ours.
 

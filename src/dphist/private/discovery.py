@@ -29,7 +29,7 @@ A purely ε-private release cannot do this at all: a key that only one person ha
 probability or never, and "never" cannot be told for it alone.
 
 *What must not leave:* how many keys there were, or where a published one stood among them. The tails are exact bounds
-(`dphist.private.noise.tails`), the noise is the gate's, and the price is that of `Identity` through the same budget.
+(`dphist.private.noise.certified`), the noise is the gate's, and the price is that of `Identity` by the same budget.
 """
 
 from __future__ import annotations
@@ -47,14 +47,11 @@ from dphist.model.law import Kind
 from dphist.model.transcript import Transcript
 from dphist.model.unit import Unit
 from dphist.private.noise import Noise
-from dphist.private.noise.tails import least_reach
+from dphist.private.noise.certified import least_reach
 from dphist.private.pricing import Price, UnitBudget
 from dphist.private.queries import Identity
 from dphist.private.questions import IntArray, Layout, describe
 from dphist.private.transcript import Recorded
-
-# Whoever has more rows than this is bounded by the coarser rule, which needs no loop over them.
-_LISTED = 200
 
 
 def threshold(kind: Kind, size: Fraction, unit: Unit, delta: Fraction, cells: int = 1) -> int:
@@ -63,7 +60,8 @@ def threshold(kind: Kind, size: Fraction, unit: Unit, delta: Fraction, cells: in
     if unit.cells is not None:
         return (unit.per_cell or 1) + least_reach(kind, size, delta / (unit.cells * cells))
     furthest = least_reach(kind, size, delta / (rows * cells))
-    if rows > _LISTED:
+    if rows > 200:
+        # The coarser rule needs no loop over them.
         return rows + furthest
     level = 0
     for keys in range(1, rows + 1):

@@ -56,6 +56,7 @@ from dphist.private.gradual import Gradual
 from dphist.private.noise import Noise
 from dphist.private.pricing import UnitBudget, add_noise, floats_in_place, select
 from dphist.private.questions import (
+    LARGEST_SUM,
     Costs,
     FusedQuery,
     IntArray,
@@ -72,14 +73,8 @@ __all__ = ["Noisy", "PrivateCounts", "open_gate", "open_replay"]
 
 _Question = TypeVar("_Question")
 
-# Sums over any cells stay below this, whatever the data: overflow must never depend on a count.
-_LARGEST_SUM = 2**62
 # Answers that are worth rounding where they stand: a copy of this many is noticed.
 _MANY = 1 << 24
-# What `largest_label` says of labels below zero.
-_NO_LABEL = 2**63 - 1
-# Parts without a cell that there may be: every part has an answer, for which there must be memory.
-_SPARE_PARTS = 1 << 24
 
 
 class PrivateCounts(Gradual):
@@ -336,9 +331,11 @@ class PrivateCounts(Gradual):
         largest = int(largest_label(groups))
         # A plain number: one of an author's own could compare as it likes.
         count = largest + 1 if parts is None else int(index(parts))
-        if largest >= min(count, _NO_LABEL):
+        # Where a label is below zero the largest is said to be 2⁶³ − 1.
+        if largest >= min(count, 2**63 - 1):
             raise MechanismError("labels must lie in 0 … parts − 1")
-        if count > self.size + _SPARE_PARTS:
+        # Every part has an answer, cells or not, for which there must be memory.
+        if count > self.size + 2**24:
             raise MechanismError("parts must be at most 16,777,216 more than there are cells")
         return groups, count
 
@@ -382,7 +379,7 @@ def open_gate(
     that are nobody's. Nothing that publishes sets it.
     """
     # min(x, c) moves by at most one when x does, and so does max(x, −c): a public ceiling keeps one step one step.
-    ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
+    ceiling = LARGEST_SUM // max(1, histogram.domain.size)
     flat = histogram.counts.reshape(-1)
     signed = isinstance(histogram, Sums)
     within = not flat.size or (flat.max() <= ceiling and (not signed or flat.min() >= -ceiling))

@@ -3,7 +3,7 @@
 `Gradual.look` answers with a share s of a right's budget B, `Gradual.again` the same question with all of it. Two
 independent answers would waste most of that: noise of two halves of ε, put together, has twice the variance of noise
 for ε. So, under ε, the fine answer y with the noise of B is drawn first and kept behind the gate. What leaves is y + E,
-with E independent of y and of the counts, such that its noise is exactly that of sB (`dphist.private.noise.blur`;
+with E independent of y and of the counts, such that its noise is exactly that of sB (`dphist.private.noise.laplace`;
 Koufogiannis, Han and Pappas, 2016).
 
 Why this is private. Who looks and then asks something else of the rest has seen an answer at the price sB, and y is

@@ -15,7 +15,7 @@ from dphist.model.histogram import sum_others
 from dphist.private.questions import IntArray, Layout
 
 # Weighted sums over the cells of a table stay below this, whatever the data: overflow must never depend on a count.
-_LARGEST_SUM = 2**61
+LARGEST_SUM = 2**61
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def count_tables(counts: Any, layout: Layout, tables: Sequence[Axes]) -> list[In
 
 def ceiling(shape: Sequence[int]) -> int:
     """The largest count that a cell of a table of this shape may have: its residuals then fit in 64 bits."""
-    return _LARGEST_SUM // math.prod(2 * size for size in shape)
+    return LARGEST_SUM // math.prod(2 * size for size in shape)
 
 
 def table_shapes(layout: Layout, tables: Sequence[Axes]) -> list[tuple[int, ...]]:

@@ -54,6 +54,10 @@ Question = TypeVar("Question")
 # not negative; or anyhow.
 Moves = Literal["disjoint", "nonnegative", "any"]
 
+# The gate cuts counts at a public ceiling so that sums over any cells stay below this, whatever the data: overflow must
+# never depend on a count.
+LARGEST_SUM = 2**62
+
 _PROVEN: set[type] = set()
 
 

@@ -35,8 +35,7 @@ from dphist.private.gate import Noisy, PrivateCounts, open_held, open_replay
 from dphist.private.held import Held
 from dphist.private.noise import Noise
 from dphist.private.queries.dependence import TopDependence
-from dphist.private.queries.ranged import RangedTables
-from dphist.private.queries.tables import TableTotals
+from dphist.private.queries.tables import RangedTables, TableTotals
 from dphist.private.questions import IntArray, Moves
 from dphist.private.scores.tables import TableErrors
 from dphist.private.transcript import Replay

@@ -46,8 +46,6 @@ from dphist.private.questions import IntArray, Layout, proven
 
 __all__ = ["LARGEST_DOMAIN", "Above", "Occupied", "open_sparse_gate", "probability"]
 
-# Values stay far below the ends of int64, whatever the data: min(x, c) moves by at most one when x does.
-_LARGEST_COUNT = 2**52
 # Cells are numbered by int64.
 LARGEST_DOMAIN = 2**62
 
@@ -66,7 +64,8 @@ class Occupied:
         sums = np.zeros(distinct.size, dtype=np.int64)
         np.add.at(sums, place, counts)
         kept = sums > 0
-        return Occupied(distinct[kept], np.minimum(sums[kept], _LARGEST_COUNT))
+        # Values stay far below the ends of int64, whatever the data: min(x, c) moves by at most one when x does.
+        return Occupied(distinct[kept], np.minimum(sums[kept], 2**52))
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise MechanismError(

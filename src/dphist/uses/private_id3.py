@@ -20,7 +20,7 @@ from dphist.model.unit import Unit
 from dphist.private.gate import PrivateCounts, open_gate, open_replay
 from dphist.private.noise import Noise
 from dphist.private.queries import Totals
-from dphist.private.scores.decisions import BestAttributes
+from dphist.private.scores.counting import BestAttributes
 from dphist.publishing.account import account
 from dphist.publishing.preflight import empty, preflight
 from dphist.release.columns import own_values
@@ -74,7 +74,7 @@ def private_id3(
     """Grow a tree by asking the records for every split (Friedman and Schuster): what a release is compared with.
 
     Level by level the exponential mechanism chooses the attribute of every open node (see
-    `dphist.private.scores.decisions.BestAttributes`), and the leaves' class counts are noised at the end; ``depth``
+    `dphist.private.scores.counting.BestAttributes`), and the leaves' class counts are noised at the end; ``depth``
     levels and the leaves each get an equal share. Private because nodes of a level are disjoint sets of cells and the
     shares sum to one; but all of ε is gone for this one tree.
 

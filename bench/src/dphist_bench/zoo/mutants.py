@@ -23,7 +23,7 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity, Totals
 from dphist.private.questions import IntArray
-from dphist.private.scores.disagreements import Disagreements
+from dphist.private.scores.counting import Disagreements
 
 Fault = Literal["quiet", "halved", "unpaid", "insensitive", "greedy", "reseeded"]
 

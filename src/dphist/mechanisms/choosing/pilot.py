@@ -8,7 +8,7 @@ set beside what independence would make of their margins.
 Of a plane it is asked whether one value has a large part of the records, as capital gains are mostly nothing, and
 people work 40 hours a week. Such a row is as full as many others together, a *wall*: a tree must cut it from its
 neighbours all along, with boxes as narrow as it is, and pays for each. So the fullest value is asked for, for little
-(`dphist.private.scores.heaps`), and set apart. What is left is looked at again.
+(`dphist.private.scores.counting`), and set apart. What is left is looked at again.
 
 Private because it is measurements and a choice, each with its own share of the right: a total, and disjoint blocks, or
 what lies in cells up to a height.
@@ -31,7 +31,7 @@ from dphist.mechanisms.trees.layout import box_labels
 from dphist.private.facts import Facts
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
-from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
+from dphist.private.scores.counting import HIGHEST, Heaps, heap_at
 
 # What the total and the coarse cube cost, together three percent; with half of it all kinds of questions about made-up
 # cubes of three attributes had 1.18 of the best candidate's error instead of 1.14.

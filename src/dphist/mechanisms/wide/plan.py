@@ -4,7 +4,7 @@ The mean squared error of the wanted tables' cells is Σ over residuals S of v_S
 v_S = c_S · Σ over wanted B ⊇ S of Π over B∖S of n⁻² and c_S = Π over S of (1 − 1/n)
 (`dphist.inference.tables.residuals`).
 
-*Under ρ* every residual is measured by itself and costs c_S · precision_S ÷ 2 (`dphist.private.queries.ranged`). The
+*Under ρ* every residual is measured by itself and costs c_S · precision_S ÷ 2 (`dphist.private.queries.tables`). The
 least error has shares ∝ √(c_S v_S) (Xiao et al. 2023), in closed form.
 
 *Under ε* noise is in L1, in which a residual costs more than its table; so tables are measured, by differences along

@@ -1,7 +1,7 @@
 """How the budget along an axis is shared among the depths of its tree, for ranges or groups that will be asked.
 
 The contrasts of depth d have noise of M² ÷ w_d (Gaussian) or (M ÷ w_d)² (Laplace, times two) for a share w_d
-(`dphist.private.queries.ranged`). An interval I meets a contrast h by ⟨I, h⟩, and its variance adds
+(`dphist.private.queries.tables`). An interval I meets a contrast h by ⟨I, h⟩, and its variance adds
 ⟨I, h⟩² ÷ ‖h‖⁴ times the contrast's. With G_d the mean of Σ ⟨I, h⟩² M² ÷ ‖h‖⁴ over the intervals that will be asked, the
 least mean of Σ G_d ÷ w_d has w ∝ √G, that of Σ G_d ÷ w_d² has w ∝ G^⅓. Public facts throughout.
 """

@@ -6,9 +6,8 @@ no ε counts. The bits come from AES-256 under a key of the operating system's; 
 uniform ones is the one assumption.
 
     keystream   random bytes, never handed out twice
-    certified   integer enclosures of exp(−x); exact coins on top of them
-    laplace     discrete Laplace noise as independent digits
-    blur        Laplace noise made coarser by an independent rest
+    certified   integer enclosures of exp(−x); exact coins on top of them; bounds of tails
+    laplace     discrete Laplace noise as independent digits, and what makes it coarser
     gaussian    discrete Gaussian noise by blocks
     selection   the exponential mechanism
     hits        coins for more cells than can be visited
@@ -29,7 +28,6 @@ import numpy.typing as npt
 
 from dphist.errors import InputError
 from dphist.kernels.compile import THREADS, together
-from dphist.private.noise import blur as _blur
 from dphist.private.noise import gaussian as _gaussian
 from dphist.private.noise import hits as _hits
 from dphist.private.noise import laplace as _laplace
@@ -89,12 +87,12 @@ class Noise:
     def blur(self, values: Int64s, fine: Fraction, coarse: Fraction) -> Int64s:
         """Add what makes discrete Laplace noise of the scale ``fine`` such noise of the scale ``coarse``, exactly.
 
-        The rest that is added does not depend on the noise that is there (`dphist.private.noise.blur`).
+        The rest that is added does not depend on the noise that is there (`dphist.private.noise.laplace`).
         """
         scales = check_scale(fine), check_scale(coarse)
         if fine >= coarse:
             raise InputError("coarse: noise is made coarser only; give a larger scale")
-        stays = _blur.stay(*scales).toss(self.keystream, values.size).reshape(values.shape)
+        stays = _laplace.stay(*scales).toss(self.keystream, values.size).reshape(values.shape)
         rest = self.laplace(coarse, values.shape)
         rest[stays] = 0
         return values + rest

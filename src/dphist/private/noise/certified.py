@@ -4,13 +4,25 @@ Everything exact in this package rests on one idea. A coin with probability p co
 uniform U. Neither U nor p is ever known in full: U as far as its bits were drawn, p as far as it was
 computed. Both are intervals with integer ends; when they overlap, draw more bits and compute more digits.
 The coin's probability is then p itself, not a rounding of it.
+
+Thresholds that a δ depends on need upper bounds, which hold exactly, of how likely noise is to reach them.
+
+*Discrete Laplace*, scale b, α = e^{−1/b}: Pr[Z ≥ m] = α^m/(1 + α) for m ≥ 1, by summing a geometric series.
+
+*Discrete Gaussian*, parameter v: Pr[Z ≥ m] = Σ_{k≥m} e^{−k²/2v} ÷ Σ_k e^{−k²/2v}. From k to k + 1 a term shrinks by
+e^{−(2k+1)/2v}, at most e^{−(2m+1)/2v}, so the first sum is at most e^{−m²/2v} ÷ (1 − e^{−(2m+1)/2v}). The second is
+at least √(2πv), by Poisson's summation formula, all of whose terms are positive; and at least 1, its term at zero.
+
+Both are computed from integer enclosures of e^{−x}, rounded up; no float decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import isqrt
 
+from dphist.errors import EpsilonError
 from dphist.private.noise.keystream import Keystream
 
 # (bits) -> integers lo ≤ p·2^bits ≤ hi; the ends close in on each other as bits grow.
@@ -19,6 +31,10 @@ Bounds = Callable[[int], tuple[int, int]]
 # Thresholds are compared with 16 bits that index a table and 64 more that settle the cells between values.
 REST = 64
 FLOOR = 16 + REST
+
+# Tails to 400 bits: chances down to 10⁻¹⁰⁰ are told from zero.
+_BITS = 400
+_ONE = 1 << _BITS
 
 
 def exp_neg_interval(x: Fraction, bits: int) -> tuple[int, int]:
@@ -72,32 +88,21 @@ def logistic_interval(x: Fraction, bits: int) -> tuple[int, int]:
     return (lo << bits) // (one + lo), -((-hi << bits) // (one + hi))
 
 
-def certified_floor(lo: int, hi: int, work: int) -> int | None:
-    """Give ⌊p·2^80⌋ when lo ≤ p·2^work < hi settles it, else None.
+def certified_floors(
+    first: int, enclose: Callable[[int], Sequence[tuple[int, int]]], bits: int = FLOOR
+) -> list[int]:
+    """Give ⌊p·2^bits⌋ for every p that ``enclose(work)`` encloses, lo ≤ p·2^work < hi, from ``first`` bits of work on.
 
     The upper end is never reached: p is a rational function of exp(−x) with rational x > 0, which is
     transcendental. Without that, 1 − exp(−10⁹) could not be told from 1 in less than 10⁹ bits.
     """
-    down = work - FLOOR
-    floor = lo >> down
-    return floor if (hi - 1) >> down == floor else None
-
-
-def precisions(first: int) -> Iterator[int]:
-    """Working precisions to try, each twice the last; some one settles what is no dyadic fraction."""
+    work = first
     while True:
-        yield first
-        first *= 2
-
-
-def certified_floors(first: int, enclose: Callable[[int], Sequence[tuple[int, int]]]) -> list[int]:
-    """Give ⌊p·2^80⌋ for every p that ``enclose(work)`` encloses in units of 2^−work, from ``first`` bits on."""
-    for work in precisions(first):
-        floors = [certified_floor(lo, hi, work) for lo, hi in enclose(work)]
-        settled = [floor for floor in floors if floor is not None]
-        if len(settled) == len(floors):
-            return settled
-    raise AssertionError
+        ends, down = enclose(work), work - bits
+        floors = [lo >> down for lo, _ in ends]
+        if all((hi - 1) >> down == floor for (_, hi), floor in zip(ends, floors, strict=True)):
+            return floors
+        work *= 2
 
 
 class Uniform:
@@ -136,3 +141,36 @@ def geometric(rate: Fraction, keystream: Keystream) -> int:
     while bernoulli_exp_neg(rate, keystream):
         drawn += 1
     return drawn
+
+
+def laplace_tail(reach: int, scale: Fraction) -> Fraction:
+    """Bound the probability that discrete Laplace noise is at least ``reach``, which is at least one."""
+    high = exp_neg_interval(reach / scale, _BITS)[1]
+    low = exp_neg_interval(1 / scale, _BITS)[0]
+    return Fraction(high, _ONE + low)
+
+
+def gaussian_tail(reach: int, variance: Fraction) -> Fraction:
+    """Bound the probability that discrete Gaussian noise is at least ``reach``, which is at least one."""
+    first = exp_neg_interval(Fraction(reach * reach) / (2 * variance), _BITS)[1]
+    shrinks = exp_neg_interval(Fraction(2 * reach + 1) / (2 * variance), _BITS)[1]
+    if shrinks >= _ONE:
+        return Fraction(1)
+    deviation = Fraction(isqrt(int(variance * 10**12)), 10**6)
+    root = Fraction(2_506_628, 1_000_000)  # below √(2π) = 2.50662827…
+    return Fraction(first, _ONE - shrinks) / max(Fraction(1), root * deviation)
+
+
+def least_reach(kind: str, size: Fraction, probability: Fraction) -> int:
+    """The least m ≥ 1 that noise of a law reaches with a probability of at most ``probability``, by these bounds."""
+    if probability < Fraction(1, 10**100):
+        raise EpsilonError("delta is out of any useful range")
+    tail = laplace_tail if kind == "laplace" else gaussian_tail
+    high = 1
+    while tail(high, size) > probability:
+        high *= 2
+    low = high // 2  # reached too often, or zero
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if tail(middle, size) > probability else (low, middle)
+    return high

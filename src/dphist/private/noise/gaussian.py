@@ -41,8 +41,6 @@ Interval = tuple[int, int]
 
 # Blocks a deviation: many draws are worth a large table, few are not.
 FINE, COARSE = 64, 6
-# 7.3 deviations: what lies beyond the table is met less than once in 10^12 draws.
-_REACH = 7.3
 
 
 class BlockGaussian:
@@ -54,7 +52,8 @@ class BlockGaussian:
         while fineness**2 << 2 * (self.shift + 1) <= variance:
             self.shift += 1
         self.width = 1 << self.shift
-        self.reach = int(_REACH * float(isqrt(int(variance / self.width**2)) + 1)) + 2
+        # 7.3 deviations: what lies beyond the table is met less than once in 10^12 draws.
+        self.reach = int(7.3 * float(isqrt(int(variance / self.width**2)) + 1)) + 2
         last = self.reach - 1
         floors = certified.certified_floors(
             FLOOR + 64, lambda work: self._thresholds(-self.reach, last, work)

@@ -17,27 +17,23 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dphist.private.noise.certified import Uniform, exp_neg_interval, precisions, ratio_interval
+from dphist.private.noise.certified import Uniform, certified_floors, exp_neg_interval, ratio_interval
 from dphist.private.noise.keystream import Keystream
 
 IntArray = npt.NDArray[np.int64]
-
-# Hits expected in a block: few enough for a short table, enough to make blocks rare.
-_MEAN = 8
-_FAR = Fraction(1_000)
-_WORD = 64
 
 
 def probability(scale: Fraction, threshold: int) -> float:
     """How likely an empty cell passes the threshold: a public number."""
     # Beyond a thousand e^−x is no float; the ratios themselves may be none either.
-    rate, reach = float(min(1 / scale, _FAR)), float(min(threshold / scale, _FAR))
+    rate, reach = (float(min(each / scale, Fraction(1000))) for each in (1, threshold))
     return float(np.exp(-reach) / (1 + np.exp(-rate)))
 
 
 def hits(keystream: Keystream, cells: int, scale: Fraction, threshold: int) -> IntArray:
     """Toss a coin of probability exactly p for each of the cells; return, ascending, where it came up."""
-    block = min(cells, max(1, int(_MEAN / max(probability(scale, threshold), 1e-300))))
+    # Eight hits are expected in a block: few enough for a short table, enough to make blocks rare.
+    block = min(cells, max(1, int(8 / max(probability(scale, threshold), 1e-300))))
     blocks, rest = divmod(cells, block)
     found = [_hits_in_blocks(keystream, block, blocks, scale, threshold)]
     if rest:
@@ -81,7 +77,8 @@ class _Binomial:
 
     def __init__(self, scale: Fraction, threshold: int, size: int) -> None:
         self.rate, self.threshold, self.size = 1 / scale, threshold, size
-        self.floors = self._floors()
+        # F(k) < 1 is never reached (p is transcendental), as `certified_floors` supposes.
+        self.floors = certified_floors(128, self._distribution, 64)
         self.table = np.array(self.floors, dtype=np.uint64)
 
     def draw(self, keystream: Keystream, count: int) -> IntArray:
@@ -94,10 +91,10 @@ class _Binomial:
         return drawn
 
     def _settle(self, word: int, keystream: Keystream) -> int:
-        uniform = Uniform(keystream, word, _WORD)
+        uniform = Uniform(keystream, word, 64)
         k = 0
         while k < self.size:
-            floor = self.floors[k] if k < len(self.floors) else (1 << _WORD) - 1
+            floor = self.floors[k] if k < len(self.floors) else (1 << 64) - 1
             if word < floor or (word == floor and uniform.below(self._bounds(k))):
                 break
             k += 1
@@ -107,24 +104,12 @@ class _Binomial:
         """Enclose F(k) at any precision."""
 
         def enclose(bits: int) -> tuple[int, int]:
-            work = bits + 16
-            lows, highs = self._distribution(work, k)
-            down = work - bits
-            return lows[-1] >> down, min(-(-highs[-1] >> down), 1 << bits)
+            low, high = self._distribution(bits + 16, k)[-1]
+            return low >> 16, min(-(-high >> 16), 1 << bits)
 
         return enclose
 
-    def _floors(self) -> list[int]:
-        for work in precisions(_WORD + 64):
-            lows, highs = self._distribution(work, None)
-            down = work - _WORD
-            floors = [low >> down for low in lows]
-            # F(k) < 1 is never reached (p is transcendental), so the upper end is left out.
-            if all((high - 1) >> down == floor for high, floor in zip(highs, floors, strict=True)):
-                return floors
-        raise AssertionError
-
-    def _distribution(self, work: int, last: int | None) -> tuple[list[int], list[int]]:
+    def _distribution(self, work: int, last: int | None = None) -> list[tuple[int, int]]:
         """Enclose F(0), F(1), … in units of 2^−work: up to ``last``, or until one unit of 2^−64 is left.
 
         Every operation rounds the lower end down and the upper end up, so the ends enclose the truth at any
@@ -139,17 +124,16 @@ class _Binomial:
         q_low, q_high = one - p_high, min(one - p_low, one)
         low, high = _power(q_low, self.size, guard, up=False), _power(q_high, self.size, guard, up=True)
         down = guard - work
-        lows, highs = [low >> down], [min(-(-high >> down), 1 << work)]
+        found = [(low >> down, min(-(-high >> down), 1 << work))]
         sum_low, sum_high, k = low, high, 0
-        enough = (1 << work) - (1 << max(0, work - _WORD))
+        enough = (1 << work) - (1 << max(0, work - 64))
         # F(n) = 1 needs no threshold: whatever passes all others is n.
-        while k + 1 < self.size and (k < last if last is not None else lows[-1] < enough):
+        while k + 1 < self.size and (k < last if last is not None else found[-1][0] < enough):
             low = low * (self.size - k) * p_low // ((k + 1) * q_high)
             high = -(-high * (self.size - k) * p_high // ((k + 1) * q_low))
             sum_low, sum_high, k = sum_low + low, sum_high + high, k + 1
-            lows.append(sum_low >> down)
-            highs.append(min(-(-sum_high >> down), 1 << work))
-        return lows, highs
+            found.append((sum_low >> down, min(-(-sum_high >> down), 1 << work)))
+        return found
 
 
 def _power(base: int, exponent: int, bits: int, *, up: bool) -> int:

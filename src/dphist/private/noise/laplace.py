@@ -15,6 +15,17 @@ draws. `TabledLaplace` (base 256, S folded into H) needs a table of 65,536 cells
 Either way a decision is a comparison of uniform bits with a threshold whose first 80 bits are certified; on
 a tie (probability 2⁻⁸⁰ a threshold) `certified.Uniform` goes on with big integers. The time taken depends
 on the scale and on the random bits, never on counts.
+
+**More noise on an answer that has some** (`Stay`): noise of a fine scale becomes noise of a coarse one, exactly. Write
+a = exp(−1/coarse) and b = exp(−1/fine), b < a. The noise's generating functions are (1 − a)²/((1 − az)(1 − a/z)) and
+the same with b. Their quotient is
+
+    ((1 − a)/(1 − b))² · (1 + b² − b(z + 1/z)) / (1 + a² − a(z + 1/z))
+        = p + (1 − p) · (1 − a)²/((1 − az)(1 − a/z)),    p = (b/a) · ((1 − a)/(1 − b))²,
+
+since the numerator is b/a times the denominator plus (1 − b/a)(1 − ab), which does not depend on z. So a draw of the
+coarse noise is a draw of the fine one plus an independent rest, which is nothing with probability p and a draw of the
+coarse law otherwise (Koufogiannis, Han and Pappas, 2016, have it for continuous noise). Nothing here sees a count.
 """
 
 from __future__ import annotations
@@ -34,12 +45,6 @@ from dphist.private.noise.keystream import Keystream
 Int64s = npt.NDArray[np.int64]
 
 _REST_MASK = (1 << REST) - 1
-# A tail met once in e^20 draws may take microseconds; a smaller rate would meet it in everyday use.
-_BINARY_TAIL = 20
-# Digits above scale 200 leave more than 7 % of the table's cells undecided; then another digit is cheaper.
-_TABLED_SCALE = 200
-# 2^-40: the tails beyond the tabulated values are met less than once in 10^12 draws.
-_TABLED_TAIL = 28
 
 
 def wrapped(value: int) -> np.int64:
@@ -61,7 +66,8 @@ class BinaryLaplace:
     def __init__(self, rate: Fraction) -> None:
         self.rate = rate
         self.bits = 0
-        while rate.numerator << self.bits < _BINARY_TAIL * rate.denominator:
+        # A tail met once in e^20 draws may take microseconds; a smaller rate would meet it in everyday use.
+        while rate.numerator << self.bits < 20 * rate.denominator:
             self.bits += 1
         self.floors = certified.certified_floors(FLOOR + 40 + self.bits, self._coins)
         self.cells = np.array([floor >> REST for floor in self.floors], dtype=np.uint16)
@@ -172,10 +178,12 @@ class TabledLaplace:
     def __init__(self, rate: Fraction) -> None:
         self.rate = rate
         self.lows = 0
-        while rate * _TABLED_SCALE * 256**self.lows < 1:
+        # Digits above scale 200 leave more than 7 % of the table's cells undecided; then another digit is cheaper.
+        while rate * 200 * 256**self.lows < 1:
             self.lows += 1
         self.top_rate = rate * 256**self.lows
-        self.reach = int(_TABLED_TAIL / self.top_rate) + 2
+        # e^−28 is below 2^−40: the tails beyond the tabulated values are met less than once in 10^12 draws.
+        self.reach = int(28 / self.top_rate) + 2
         self.ladders = [Ladder.of(_low_floors(rate * 256**j), 0, False) for j in range(self.lows)]
         top = certified.certified_floors(FLOOR + 56, self._tops)
         self.ladders.append(Ladder.of(top, -self.reach, True))
@@ -282,6 +290,37 @@ def _low_floors(rate: Fraction) -> list[int]:
     return certified.certified_floors(first, enclose)
 
 
+class Stay:
+    """Coins that come up with probability p: those answers keep the noise they have."""
+
+    def __init__(self, fine: Fraction, coarse: Fraction) -> None:
+        self.fine, self.coarse = fine, coarse
+        (self.floor,) = certified.certified_floors(128, lambda work: [self.bounds(work)], 64)
+
+    def bounds(self, bits: int) -> tuple[int, int]:
+        """Enclose p in units of 2^−bits."""
+        # 1 − exp(−x) keeps as many digits as x is large: the guard makes up for scales of up to 2^53.
+        work = bits + 128
+        one = 1 << work
+        step = certified.exp_neg_interval(1 / self.fine - 1 / self.coarse, work)
+        coarse = certified.exp_neg_interval(1 / self.coarse, work)
+        fine = certified.exp_neg_interval(1 / self.fine, work)
+        ratio = certified.ratio_interval(
+            (one - coarse[1], one - coarse[0]), (one - fine[1], one - fine[0]), work
+        )
+        low = (ratio[0] * ratio[0] >> work) * step[0] >> work
+        high = -(-(-(-ratio[1] * ratio[1] >> work) * step[1]) >> work)
+        return low >> 128, min(-(-high >> 128), 1 << bits)
+
+    def toss(self, keystream: Keystream, count: int) -> npt.NDArray[np.bool_]:
+        """Toss ``count`` coins: 64 bits each, and more where these do not settle it."""
+        words = keystream.take(8 * count).view(np.uint64)
+        up: npt.NDArray[np.bool_] = words < np.uint64(self.floor)
+        for i in np.flatnonzero(words == np.uint64(self.floor)):
+            up[i] = certified.Uniform(keystream, int(words[i]), 64).below(self.bounds)
+        return up
+
+
 # Keyed by numerator and denominator, because hashing a Fraction costs as much as a small draw. lru_cache is
 # safe between threads and, unlike a lock of our own, across forks.
 @lru_cache(maxsize=1024)
@@ -294,3 +333,9 @@ def binary(numerator: int, denominator: int) -> BinaryLaplace:
 def tabled(numerator: int, denominator: int) -> TabledLaplace:
     """Give the tables of scale numerator/denominator (some 400 KiB a digit)."""
     return TabledLaplace(Fraction(denominator, numerator))
+
+
+@lru_cache(maxsize=256)
+def stay(fine: tuple[int, int], coarse: tuple[int, int]) -> Stay:
+    """Give the coins of two scales, each a numerator and a denominator."""
+    return Stay(Fraction(*fine), Fraction(*coarse))

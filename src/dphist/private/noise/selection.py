@@ -24,13 +24,12 @@ def _rounded_exp_neg(x: Fraction) -> float:
 # exp(−i) and exp(−j/64), for `exp_neg`.
 EXP_WHOLE = np.array([_rounded_exp_neg(Fraction(i)) for i in range(64)])
 EXP_PARTS = np.array([_rounded_exp_neg(Fraction(j, 64)) for j in range(64)])
-# Any rate this large, even divided by a 63-bit integer, leaves every candidate but the best below exp(-64).
-_LARGEST_RATE = 1 << 1000
 
 
 def rounded(rate: Fraction) -> float:
     """Give the nearest double of a rate, for the certified kernel only."""
-    return float(min(rate, Fraction(_LARGEST_RATE)))
+    # Any rate this large, even divided by a 63-bit integer, leaves every candidate but the best below exp(-64).
+    return float(min(rate, Fraction(1 << 1000)))
 
 
 def select(

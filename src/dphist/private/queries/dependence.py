@@ -13,10 +13,6 @@ from dphist.model.coded import Axes
 from dphist.private.held import check_axes, count_tables, table_shapes
 from dphist.private.questions import IntArray, Layout, proven
 
-# Twice the square of fewer records is below 2⁶³.
-_WORDS = 1 << 30
-_LARGEST = 2**61
-
 
 @proven
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class TopDependence:
 
 def _cut(answer: int) -> IntArray:
     """One answer that 64 bits hold with its noise, whatever the data: cutting moves it by no more than it moved."""
-    return np.array([min(max(answer, -_LARGEST), _LARGEST)], dtype=np.int64)
+    return np.array([min(max(answer, -(2**61)), 2**61)], dtype=np.int64)
 
 
 def _apart(counts: IntArray, layout: Layout, tables: tuple[Axes, ...]) -> list[int]:
@@ -82,7 +78,7 @@ def _apart(counts: IntArray, layout: Layout, tables: tuple[Axes, ...]) -> list[i
     for table in count_tables(counts, layout, tables):
         total = sum(int(row) for row in table.sum(axis=1))
         # Σ |n x − x_a x_b| is at most 2n²: the same number by machine words where those hold it.
-        exact = table if total < _WORDS else table.astype(object)
+        exact = table if total < 1 << 30 else table.astype(object)
         apart = total * exact - np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
         found.append(int(np.abs(apart).sum()) // total if total else 0)
     return found

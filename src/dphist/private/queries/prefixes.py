@@ -11,9 +11,8 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.kernels.toeplitz import FRACTION, inverse_series, triangle_product
-from dphist.private.questions import IntArray, Layout, Moves, own_array, proven
+from dphist.private.questions import LARGEST_SUM, IntArray, Layout, Moves, own_array, proven
 
-_LARGEST_SUM = 2**62
 _BITS = 16
 # Beyond this the ceiling of a cell comes down to what cells may hold, and limbs of few bits make the product slow.
 LONGEST = 1 << 20
@@ -63,7 +62,7 @@ class PrefixRoots:
         So no sum overflows, and how the product is computed follows from the ceiling and the number of cells.
         """
         # What is cut moves by at most one when x does.
-        ceiling = _LARGEST_SUM // ((1 << _BITS) * max(1, layout.size))
+        ceiling = LARGEST_SUM // ((1 << _BITS) * max(1, layout.size))
         return triangle_product(self._weights(layout), np.clip(counts, -ceiling, ceiling), ceiling)
 
     def scales(self, layout: Layout) -> Fraction:

@@ -1,5 +1,7 @@
 """Tables of a few attributes: what is asked of records whose cells nobody can write out.
 
+As they are, or by what they say beyond smaller ones, and by contrasts of a tree where ranges are asked.
+
 All tables of one question are counted in one pass over the records. Every table has a share of the question's budget.
 """
 
@@ -14,7 +16,8 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.model.coded import Axes
-from dphist.private.held import check_axes, count_tables, table_shapes
+from dphist.model.contrasts import Contrasts, contrasts_of
+from dphist.private.held import LARGEST_SUM, check_axes, count_tables, table_shapes
 from dphist.private.questions import IntArray, Layout, Moves, Scales, proven
 
 
@@ -85,6 +88,120 @@ class TableTotals:
     def variances(self, layout: Layout) -> Scales:
         """One over each table's share, again: the one answer that moves, moves by one."""
         return self.scales(layout)
+
+
+@proven
+@dataclass(frozen=True)
+class RangedTables:
+    """Some tables, asked along some axes by the contrasts of a tree over their values (`dphist.model.contrasts`).
+
+    Along an axis with a tree a step in one value moves only contrasts of nodes that contain it: at each depth at most
+    one, by r or by l, so by at most the *reach* M of that depth. Depth d has a share w_d, Σ w_d ≤ 1. Scales of
+    M ÷ w_d keep Σ |Δ| ÷ scale ≤ Σ w_d ≤ 1, and variances of M² ÷ w_d keep Σ Δ² ÷ variance ≤ Σ w_d ≤ 1. Along any
+    other axis of n values either the values themselves are asked (one moves, by one: scale and variance 1), or, if
+    ``centred``, the *residual* n·x less its sum, (nI − J)x with J all ones. A step moves its own entry by n − 1 and the
+    n − 1 others by −1: in L1 by 2(n − 1), and in squared L2 by (n − 1)² + (n − 1) = n(n − 1). These are its scale and
+    its variance.
+
+    An answer of a table is the product of such maps, so it moves by the product of moves; a sum of products over all
+    answers is the product of sums over the axes. With scales (variances) that are products over the axes, divided by
+    the table's share, every table keeps Σ |Δ| ÷ scale (Σ Δ² ÷ variance) at its share at most, and all together at
+    Σ shares ≤ 1. Counts are cut at a public ceiling first, so that nothing overflows: min(x, c) moves by at most one
+    when x does.
+
+    A table of residuals alone costs, in its own units (answers divided by Π n), Π(1 − 1/n) ÷ 2v for Gaussian noise of
+    variance v a cell: what a residual costs by the literature (c_S; Xiao et al. 2023), here with independent noise on
+    integers. Noise on the table itself, centred afterwards, would cost 1 ÷ 2v.
+
+    Args:
+        tables: The axes of each, ascending.
+        shares: Of the question's budget, one a table, above zero; together at most one.
+        trees: The axes that are asked by contrasts wherever a table has them, each with the shares of its depths.
+        centred: Whether other axes are asked as residuals.
+    """
+
+    tables: tuple[Axes, ...]
+    shares: tuple[Fraction, ...]
+    trees: tuple[tuple[int, tuple[Fraction, ...]], ...] = ()
+    centred: bool = False
+
+    def __post_init__(self) -> None:
+        check_axes(self.tables)
+        check_shares(self.shares, len(self.tables))
+        if len({axis for axis, _ in self.trees}) != len(self.trees):
+            raise MechanismError("trees: name every axis once")
+        for _, weights in self.trees:
+            check_shares(weights, len(weights))
+
+    @property
+    def moves(self) -> Moves:
+        """Contrasts have weights of both signs."""
+        return "any"
+
+    def _trees(self, layout: Layout) -> dict[int, tuple[Contrasts, tuple[Fraction, ...]]]:
+        found = {}
+        for axis, weights in self.trees:
+            if layout.domain is None or not 0 <= axis < len(layout.shape) or layout.shape[axis] < 2:
+                raise MechanismError("trees: each must be of an axis of the domain with two values or more")
+            tree = contrasts_of(layout.domain.attributes[axis])
+            if tree.size != layout.shape[axis] or len(tree.reach) != len(weights):
+                raise MechanismError("trees: give a share for every depth of the attribute's tree")
+            found[axis] = (tree, weights)
+        return found
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Count every table, and take contrasts and residuals along its axes, in integers."""
+        shapes, trees = table_shapes(layout, self.tables), self._trees(layout)
+        answers = []
+        for axes, shape, table in zip(
+            self.tables, shapes, count_tables(counts, layout, self.tables), strict=True
+        ):
+            # |r·left − l·right| ≤ l·r·c, and |n·x − sum| ≤ 2n·c, for counts of at most c.
+            grows = math.prod(
+                int((trees[axis][0].left * trees[axis][0].right).max()) if axis in trees else 2 * size
+                for axis, size in zip(axes, shape, strict=True)
+            )
+            found = np.minimum(table, LARGEST_SUM // max(grows, 1))
+            for place, (axis, size) in enumerate(zip(axes, shape, strict=True)):
+                if axis in trees:
+                    found = trees[axis][0].of(found, place)
+                elif self.centred:
+                    found = size * found - found.sum(axis=place, keepdims=True)
+            answers.append(np.asarray(found, dtype=np.int64).reshape(-1))
+        return np.concatenate(answers)
+
+    def scales(self, layout: Layout) -> Scales:
+        """The product of the axes' scales over each table's share."""
+        return self._sizes(layout, 1)
+
+    def variances(self, layout: Layout) -> Scales:
+        """The product of the axes' variances over each table's share."""
+        return self._sizes(layout, 2)
+
+    def _sizes(self, layout: Layout, power: int) -> Scales:
+        shapes, trees = table_shapes(layout, self.tables), self._trees(layout)
+        known: dict[Fraction, int] = {}
+        index = []
+        for axes, shape, share in zip(self.tables, shapes, self.shares, strict=True):
+            values, place = [1 / share], np.zeros((), dtype=np.intp)
+            for axis, size in zip(axes, shape, strict=True):
+                if axis in trees:
+                    tree, weights = trees[axis]
+                    each = [
+                        Fraction(reach) ** power / weight
+                        for reach, weight in zip(tree.reach, weights, strict=True)
+                    ]
+                    along = tree.depth
+                else:
+                    if self.centred and size < 2:
+                        raise MechanismError("tables: an attribute of one value has no residual")
+                    moved = (size * (size - 1) if power == 2 else 2 * (size - 1)) if self.centred else 1
+                    each, along = [Fraction(moved)], np.zeros(size, dtype=np.int64)
+                values = [value * more for value in values for more in each]
+                place = place[..., None] * len(each) + along.astype(np.intp)
+            numbers = np.array([known.setdefault(value, len(known)) for value in values], dtype=np.intp)
+            index.append(numbers[place.reshape(-1)])
+        return Scales(tuple(known), np.concatenate(index))
 
 
 def check_shares(shares: Sequence[Fraction], tables: int) -> None:

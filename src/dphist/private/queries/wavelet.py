@@ -35,15 +35,13 @@ from dphist.kernels.wavelets.nominal import Calibration, NominalAxis
 from dphist.model.domain import Nominal
 from dphist.model.law import NoiseLaw
 from dphist.private.pricing import floats_in_place
-from dphist.private.questions import IntArray, Layout, PricedNoise, Scales, proven
+from dphist.private.questions import LARGEST_SUM, IntArray, Layout, PricedNoise, Scales, proven
 
 if TYPE_CHECKING:
     from dphist.model.domain import Domain
 
 # Numerators stay below this, or they would not mean what they should: three quarters of what 64 bits hold.
 _LARGEST = 3 * 2**61
-# Nobody counts more records than this in one cell, nor, whatever the cube, more than 2⁶² in all (the gate sees to it).
-_FULLEST_CELL, _FULLEST_CUBE = 2**34, 2**62
 
 Region = tuple[Any, ...]
 
@@ -89,7 +87,8 @@ def numerators_fit(axes: Sequence[Axis], law: NoiseLaw) -> bool:
     precision does.
     """
     denominator = standard.denominator(axes)
-    fullest = min(_FULLEST_CELL, _FULLEST_CUBE // prod(axis.size for axis in axes))
+    # Nobody counts more records than 2³⁴ in one cell, nor lets the gate more pass in all, whatever the cube.
+    fullest = min(2**34, LARGEST_SUM // prod(axis.size for axis in axes))
     scale = reference_law(axes, law).scale
     noise = scale * prod(1 if isinstance(axis, PlainAxis) else 9 for axis in axes)
     return denominator * fullest <= _LARGEST and denominator * 100 * noise <= 2**60

@@ -16,11 +16,6 @@ from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
 # Errors are integers in units of 2^−LATTICE records.
 LATTICE = 10
-# Errors of n cells that sum to this stay in 64 bits on the lattice, and so do their products with n ≤ 2²⁴
-# cells.
-_LARGEST_SUM = 2**49
-_MOST_CELLS = 2**24
-_LARGEST_PRICE = 2**58
 
 
 @proven
@@ -120,7 +115,8 @@ def error_range(size: int) -> int:
 
 def lattice_price(price: Fraction) -> int:
     """The price of a cut on the lattice: public, so any rounding of it will do."""
-    most = _LARGEST_PRICE // _MOST_CELLS
+    # Of all cuts of 2²⁴ cells together 2⁵⁸.
+    most = 2**34
     return int(max(min(ceil(price * 2**LATTICE), most), -most))
 
 
@@ -141,10 +137,10 @@ def cuts_ok(first: IntArray, middle: IntArray, last: IntArray, cells: int) -> bo
 
 
 def _check_size(layout: Layout) -> None:
-    if layout.size > _MOST_CELLS:
+    if layout.size > 2**24:
         raise MechanismError("bisections take at most 16,777,216 cells; coarsen the domain first")
 
 
 def _cut(counts: IntArray) -> IntArray:
-    ceiling = _LARGEST_SUM // max(1, counts.size)
-    return np.minimum(counts, ceiling)
+    # Errors of n cells that sum to 2⁴⁹ stay in 64 bits on the lattice, and so do their products with n ≤ 2²⁴ cells.
+    return np.minimum(counts, 2**49 // max(1, counts.size))

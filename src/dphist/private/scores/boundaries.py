@@ -16,10 +16,6 @@ from dphist.kernels.buckets.segmentation import LARGEST_EXACT_SQUARES, LARGEST_S
 from dphist.kernels.special import log_factorial
 from dphist.private.questions import Candidates, IntArray, Layout, proven
 
-# Levels are multiples of 2⁻³ where 53 bits leave room: beyond that a bin's cost gains less than 0.004 a cell.
-_FINEST_LEVEL = 3
-_LARGEST_EVEN = 2**60
-
 
 @proven
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class Boundaries:
             )
         if self.loss == "squared" and (self.ceiling is None or self.ceiling < 1):
             raise MechanismError("ceiling must be an integer of at least 1 under squared loss")
-        if self.even is not None and not 0 <= self.even <= _LARGEST_EVEN:
+        if self.even is not None and not 0 <= self.even <= 2**60:
             # A bonus above zero would not be cut where 64 bits end, and scores that wrap move any distance.
             raise MechanismError("even must lie from 0 to 2^60: it is one over the budget of a draw")
         return self.bins - 1
@@ -98,7 +94,8 @@ class Boundaries:
         most = max(1, isqrt(LARGEST_EXACT_SQUARES // cells))
         ceiling = min(self.ceiling or 1, most)
         refine = 0
-        while refine < _FINEST_LEVEL and (ceiling << (refine + 1)) <= most:
+        # Multiples of 2⁻³ where 53 bits leave room: beyond that a bin's cost gains less than 0.004 a cell.
+        while refine < 3 and (ceiling << (refine + 1)) <= most:
             refine += 1
         return ceiling, refine
 

@@ -12,8 +12,8 @@ from dphist.model.coded import Axes
 from dphist.private.held import check_axes, check_model, distances
 from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
-# Weights and distances of tables that do not count alike: their products fit 64 bits.
-_HEAVIEST, _FURTHEST = 1024, 2**50
+# Distances of tables that do not count alike: times a weight, which is 2¹⁰ at most, they fit 64 bits.
+_FURTHEST = 2**50
 
 
 @proven
@@ -52,7 +52,7 @@ class TableErrors:
             raise MechanismError("picks: choose at least one table, and none twice")
         if self.weights is not None and (
             self.weights.shape != (len(self.tables),)
-            or not ((self.weights >= 1) & (self.weights <= _HEAVIEST)).all()
+            or not ((self.weights >= 1) & (self.weights <= 1024)).all()
         ):
             raise MechanismError("weights: give each table a whole number from 1 to 1,024")
 

@@ -37,17 +37,15 @@ from dphist.kernels.buckets.cheapest import (
 from dphist.kernels.buckets.deviations import LARGEST_SUM, bucket_deviations, power_deviations, rank
 from dphist.private.questions import IntArray, Layout, PricedNoise, proven
 
-# Every pair of ends is looked at: beyond this the work is hours and nobody meant it.
-_LONGEST_ALL = 1 << 17
 # Noise for this many buckets is held at a time.
 _BATCH = 1 << 20
+# Every pair of ends is looked at: beyond this the work is hours and nobody meant it.
+_LONGEST_ALL = 1 << 17
 # Costs, prices and noise of a partition stay below this together, far from the largest integer.
 _LARGEST_TOTAL = 1 << 60
 # The deviations of a partition sum to at most twice the counts, 2⁵¹ grid units: with this many steps a unit to 2⁶¹,
 # and 2⁶³ is not reached with price and noise on top.
 _FINEST = 1 << 10
-# Blocks longer than any domain are a mistake.
-_LONGEST_BLOCK = 1 << 62
 
 
 @proven
@@ -81,7 +79,7 @@ class AbsoluteDeviation:
         levels = 1
         if not isinstance(self.sizes, str):
             levels = len(self.sizes)
-            fitting = self.sizes and min(self.sizes) >= 1 and max(self.sizes) <= _LONGEST_BLOCK
+            fitting = self.sizes and min(self.sizes) >= 1 and max(self.sizes) <= 1 << 62
             if not fitting or not all(a > b and a % b == 0 for a, b in pairwise(self.sizes)):
                 raise MechanismError(
                     "segment: the lengths of a tree's blocks must fall, each a multiple of the next"
