@@ -7,20 +7,18 @@ from pathlib import Path
 
 import pytest
 
-import dphist
+import dphist.private
+from dphist.private.questions import _PROVEN
 
 INDEX = (Path(__file__).parents[2] / "docs" / "trust" / "proofs.md").read_text(encoding="utf-8")
 
 
 def questions():
-    for package in ("queries", "scores", "segments"):
-        home = importlib.import_module(f"dphist.private.{package}")
-        for info in pkgutil.iter_modules(home.__path__):
-            module = importlib.import_module(f"dphist.private.{package}.{info.name}")
-            for name, made in vars(module).items():
-                asks = any(hasattr(made, verb) for verb in ("answer", "stages", "segment", "perturb"))
-                if inspect.isclass(made) and made.__module__ == module.__name__ and asks and name[0] != "_":
-                    yield made, module
+    for info in pkgutil.walk_packages(dphist.private.__path__, "dphist.private."):
+        module = importlib.import_module(info.name)
+        for made in vars(module).values():
+            if inspect.isclass(made) and made.__module__ == module.__name__ and made in _PROVEN:
+                yield made, module
 
 
 @pytest.mark.parametrize(("question", "module"), list(questions()), ids=lambda x: getattr(x, "__name__", ""))

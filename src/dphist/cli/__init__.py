@@ -26,8 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_STOPPED = 130
-
 
 def run() -> None:
     """Run the command line as a process of its own."""
@@ -136,7 +134,7 @@ def _command() -> None:
     try:
         asked_for(app, sys.argv[1:])()
     except SystemExit as done:
-        if done.code == _STOPPED or (done.code and ended_by() is not None):
+        if done.code == 130 or (done.code and ended_by() is not None):
             # What reads the arguments makes an exit code of Ctrl+C, and says no word of what stays spent.
             raise KeyboardInterrupt from None
         if done.code:

@@ -22,9 +22,6 @@ PANELS = {
     "Check what is promised": ("verify", "audit", "bench"),
 }
 
-# Letters of a command's first sentence that the help shows: all of them.
-_LONGEST = 200
-
 
 class Listed(TyperGroup):
     """Commands under headings, each with the whole of its first sentence."""
@@ -37,7 +34,8 @@ class Listed(TyperGroup):
             there = [(name, self.commands[name]) for name in names if name in self.commands]
             if there:
                 with formatter.section(panel):
-                    formatter.write_dl([(name, each.get_short_help_str(_LONGEST)) for name, each in there])
+                    # Letters of a command's first sentence that the help shows: all of them.
+                    formatter.write_dl([(name, each.get_short_help_str(200)) for name, each in there])
 
 
 class Panels(Listed):

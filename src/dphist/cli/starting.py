@@ -22,7 +22,6 @@ from dphist.planning.starting import Start, columns
 from dphist.release.atomic import atomic
 
 Read = TypeVar("Read")
-_BARS = 40
 
 
 def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> None:
@@ -116,7 +115,7 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
         curve = start.curve()
     most = max((each.error for _, each in curve if each.error), default=1.0)
     for epsilon, each in curve:
-        bar = "█" * max(1, round(_BARS * each.error / most)) if each.error else ""
+        bar = "█" * max(1, round(40 * each.error / most)) if each.error else ""
         screen.line(f"   ε = {epsilon:>4}  {each.said:>22}  {bar}")
     screen.line("")
     epsilon = ask("epsilon", "1", lambda words: (positive(words, "epsilon"), words)[1])

@@ -60,7 +60,7 @@ DIGITS = 15
 # decimals round to the caller's context, 28 digits as a rule: only these two are used below.
 DOWN = Context(prec=250, rounding=ROUND_FLOOR, Emin=-999_999, Emax=999_999)
 UP = Context(prec=250, rounding=ROUND_CEILING, Emin=-999_999, Emax=999_999)
-_MOST = 10**60
+LARGEST = 10**60
 _TINY = Fraction(1, 10**40)
 # δ below exp(−2000) is reported as that: of ordinary length, and certainly no less.
 _SMALLEST_LOG = Decimal(-2000)
@@ -274,7 +274,7 @@ def _amount(value: Fraction | int, argument: str, *, zero: bool = False) -> Frac
         raise EpsilonError(f"{argument} must be a Fraction or a whole number")
     if value < 0 or (value == 0 and not zero):
         raise EpsilonError(f"{argument} must be above zero")
-    if value > _MOST:
+    if value > LARGEST:
         raise EpsilonError(f"{argument} is out of any useful range")
     return Fraction(value)
 

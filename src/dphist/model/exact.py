@@ -13,11 +13,7 @@ from dphist.errors import EpsilonError
 
 Number = int | float | str | Fraction | Decimal | Rational
 
-# No budget worth spending needs more; beyond it, exponents such as "1e-999999999" would only exhaust memory.
-_LONGEST = 60
 _EXPONENTS = range(-60, 61)
-# Shares of shares have long fractions; Python reads integers of up to 4,300 digits.
-_LONGEST_WRITTEN = 4_000
 _WRITTEN = re.compile(r"(-?\d+)(?:/(\d*[1-9]\d*))?", re.ASCII)
 
 
@@ -53,7 +49,8 @@ def shares(values: Iterable[Number]) -> tuple[Fraction, ...]:
 
 def fraction(text: object) -> Fraction:
     """Read back a fraction that `str` wrote; anything else, such as ``1e999999999``, is refused uncomputed."""
-    match = _WRITTEN.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST_WRITTEN else None
+    # Shares of shares have long fractions; Python reads integers of up to 4,300 digits.
+    match = _WRITTEN.fullmatch(text) if isinstance(text, str) and len(text) <= 4_000 else None
     if match is None:
         raise EpsilonError("a fraction must be written as digits, or digits/digits")
     return Fraction(int(match[1]), int(match[2] or 1))
@@ -71,7 +68,8 @@ def shown(amount: Fraction) -> str:
 
 def _parse(text: str, argument: str) -> Fraction:
     wrong = EpsilonError(f"{argument} must be a number such as 1, 0.5 or 1/3")
-    if not text or len(text) > _LONGEST:
+    # No budget worth spending needs more; beyond it, exponents such as "1e-999999999" would only exhaust memory.
+    if not text or len(text) > 60:
         raise wrong
     if "/" not in text:
         try:

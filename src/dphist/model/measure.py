@@ -28,8 +28,6 @@ from dphist.model.unit import Unit
 
 # A row may move a cell by at most 2^40: millions of rows then stay far below 2^63, on every engine.
 LARGEST_REACH = 2**40
-# Steps of a value before squaring, and of a share of somebody's limit: products stay below 2^62.
-_LARGEST_SQUARED = 2**20
 _LARGEST_PRODUCT = 2**62
 _KEYS = ("name", "low", "high", "step", "missing", "per_person", "squares", "clipped", "column")
 
@@ -112,7 +110,8 @@ class Measure:
             most <= LARGEST_REACH,
             "its bounds are more than 2^40 steps from zero, and sums might not fit in 64 bits; take a coarser step",
         )
-        small = not self.squares or self.half <= _LARGEST_SQUARED
+        # Steps of a value before squaring, and of a share of somebody's limit: products stay below 2^62.
+        small = not self.squares or self.half <= 2**20
         insist(small, "squares need bounds of at most 2^21 steps; take a coarser step")
         if self.per_person is not None:
             insist(not self.squares, "squares and per_person do not go together")

@@ -58,14 +58,10 @@ MECHANISMS = (
     "noisefirst",
     "auto",
 )
-_LARGEST_RUN = 1 << 24
-_LARGEST_SIMULATION = 1 << 18
 # How often a mechanism is run on each population at most, by the largest number of cells; beyond, once.
 _RUNS = ((1 << 10, 16), (1 << 13, 4), (1 << 16, 2))
 # The confidence of the intervals of which a forecast says how they will be obtained.
 _CONFIDENCE = 0.95
-# How near the budget that is needed is searched for, in its logarithm: what is simulated is right within a quarter.
-_NEARLY, _EXACTLY = 0.02, 1e-7
 # A forecast is to be right within this factor, and a range goes by it beyond what was seen.
 BAND = 1.25
 
@@ -348,7 +344,8 @@ class _Study:
             found = self._expected(budget)
             if wanted is None:
                 return found
-            near = _EXACTLY if found.basis.startswith("exact") else _NEARLY
+            # In its logarithm: what is simulated is right within a quarter.
+            near = 1e-7 if found.basis.startswith("exact") else 0.02
             needed = least_amount(
                 lambda amount: self._expected(Budget(amount, budget.currency)).error or 0.0,
                 wanted, (budget.amount, found.error or 0.0), 1.0 if budget.pure else 0.5, near,
@@ -374,7 +371,7 @@ class _Study:
             rms = math.sqrt(float(np.mean(drawn_variance(errors, self.asked))))
             basis = "exact: what is published is the truth plus noise that does not depend on the data"
             return Forecast(name, rms, rms, basis, None, rms, intervals=spoken(errors.words, _CONFIDENCE)[0])
-        if self.domain.size > _LARGEST_SIMULATION:
+        if self.domain.size > 1 << 18:
             if not isinstance(fixed, Marginals):
                 cells = f"{self.domain.size:,} counts"
                 raise InputError(f"depends on the data, and {cells} are too many to simulate")
@@ -393,7 +390,7 @@ class _Study:
 
     @cached_property
     def _nothing(self) -> NDArray[np.int64]:
-        if self.domain.size > _LARGEST_RUN:
+        if self.domain.size > 1 << 24:
             raise InputError(f"{self.domain.size:,} counts are too many to lay out")
         return np.zeros(self.domain.shape, dtype=np.int64)
 

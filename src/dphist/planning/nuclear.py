@@ -37,11 +37,6 @@ from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 
-# Singular values of longer lines are not written out.
-_LONGEST = 1 << 23
-# Tables whose subsets are looked through.
-_MOST_SUBSETS = 1 << 18
-
 
 @explained
 def limit(
@@ -90,7 +85,8 @@ def _by_rule(workload: Workload, unit: Unit) -> float | None:
     """‖WQ‖_* where the singular values of W are known; divided by √n, which may be astronomical."""
     sizes = workload.domain.shape
     if workload.kind in ("cells", "prefixes", "all_ranges"):
-        if max(sizes) > _LONGEST:
+        # Singular values of longer lines are not written out.
+        if max(sizes) > 1 << 23:
             return None
         axes = [_line(workload.kind, n) / math.sqrt(n) for n in sizes]
         whole, largest = (math.prod(float(f(each)) for each in axes) for f in (np.sum, np.max))
@@ -133,7 +129,8 @@ def _tables(tables: tuple[tuple[int, ...], ...], sizes: tuple[int, ...]) -> tupl
     The Gram matrix is a sum over tables T of products of I (axes in T) and all-ones matrices (the others): on the
     functions of exactly the axes S, of which there are Π(nᵢ − 1), it is Σ over T ⊇ S of the product of the other sizes.
     """
-    if sum(2 ** len(table) for table in tables) > _MOST_SUBSETS:
+    # Tables whose subsets are looked through.
+    if sum(2 ** len(table) for table in tables) > 1 << 18:
         return None
     # One over the size of each table is that product over n.
     squares: dict[tuple[int, ...], float] = {}

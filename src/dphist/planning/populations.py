@@ -23,16 +23,11 @@ from dphist.model.workload import Workload
 FloatArray = NDArray[np.float64]
 
 _QUESTIONS = 1000
-_CLUSTERS = 8
 # Attributes of more than 16 values have a shape of their own; half of what falls off does so in the first 1/32 of their
 # values.
 _SHORT = 16
-_FALL = 32.0
 # Cells of tables that a forecast looks at.
 _MOST_TABLED = 20_000
-# A mechanism is run at least 4 times, and then until its mean squared error is known within a tenth of it: a twentieth
-# of the error that is shown.
-_ENOUGH, _WITHIN = 4, 0.1
 # Below this mean, counts are drawn by their exact law; above, by the normal one.
 _FEW = 20.0
 
@@ -63,7 +58,7 @@ def _falling(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
     """Most records have the first values of every attribute: costs, ages of things, categories by their rank."""
     weights = np.ones((1,) * len(shape))
     for axis, n in enumerate(shape):
-        fall = (1.0 + np.arange(n) * (_FALL / n if n > _SHORT else 1.0)) ** (-2.0 if n > _SHORT else -1.0)
+        fall = (1.0 + np.arange(n) * (32.0 / n if n > _SHORT else 1.0)) ** (-2.0 if n > _SHORT else -1.0)
         weights = weights * fall.reshape([-1 if a == axis else 1 for a in range(len(shape))])
     return _drawn(weights, records)
 
@@ -81,7 +76,7 @@ def _clustered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
     Long attributes have a narrow peak at the group's place, short ones favour one value; groups fall off as 1/rank.
     """
     weights = np.zeros(shape)
-    for group in range(_CLUSTERS):
+    for group in range(8):
         one = np.ones((1,) * len(shape))
         for axis, n in enumerate(shape):
             # Places by multiples of irrational numbers: spread out, and the same for everybody.
@@ -179,9 +174,8 @@ def questions(domain: Domain, name: str | Mapping[str, Any] | Workload) -> tuple
 def well_known(errors: Sequence[float]) -> bool:
     """Whether more runs would move their mean square by little."""
     squares = np.square(errors)
-    return len(errors) >= _ENOUGH and bool(
-        squares.std(ddof=1) <= _WITHIN * squares.mean() * math.sqrt(len(errors))
-    )
+    # The mean squared error within a tenth of it: a twentieth of the error that is shown.
+    return len(errors) >= 4 and bool(squares.std(ddof=1) <= 0.1 * squares.mean() * math.sqrt(len(errors)))
 
 
 def root_mean_square(errors: Sequence[float]) -> float:

@@ -38,7 +38,6 @@ from dphist.sources.tally import ALLOWED, Tallied
 from dphist.sources.unmatched import Unmatched, measure_name, unmatched
 
 PRIVATE = "PRIVATE: for whoever holds the records; as secret as they are, and in no release. Do not share or log it."
-_TOP = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +262,7 @@ def _attribute(found: Unmatched, attribute: Attribute, name: str) -> AttributeRe
     ordered = tuple(sorted(reasons.items(), key=lambda pair: -pair[1]))
     zoned, zone = found.zoned.get(name, 0), getattr(getattr(attribute, "scale", None), "zone", "")
     return AttributeRehearsal(
-        name, found.missed[name], attribute.other, ordered, tuple(values[:_TOP]), zoned, zone
+        name, found.missed[name], attribute.other, ordered, tuple(values[:5]), zoned, zone
     )
 
 

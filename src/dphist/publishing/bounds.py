@@ -44,8 +44,6 @@ _FIRST, _ZOOM = Fraction(1, 4), Fraction(1, 20)
 _NEAR, _FAR, _REACH = 0.01, 0.0025, 6
 # How much further than the outermost octave that stood out a bound lies: from zero, and from where most values are.
 _FURTHER = (2.0, 1.5)
-# Octaves of one side of zero, up to which step 2 is worth its price.
-_NARROW = 2
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,8 @@ class Bounds:
         low, high = edges[filled[0]], edges[filled[-1] + 1]
         centre, unit = 0.0, 2.0 ** _EXPONENTS[0]
         how = "counted from zero"
-        if (low > 0 or high < 0) and filled[-1] - filled[0] < _NARROW:
+        # Octaves of one side of zero, up to which step 2 is worth its price.
+        if (low > 0 or high < 0) and filled[-1] - filled[0] < 2:
             low, high, unit = self._locate(low, high, float(first.counts[filled].sum()))
             centre = (low + high) / 2.0
             how = "counted from where most values are"

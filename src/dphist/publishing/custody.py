@@ -23,14 +23,8 @@ from dphist.publishing.account import Account
 from dphist.reminding import remind, remind_of_data
 from dphist.sources.tally import Tallied, Tally
 
-# An ε above this promises next to nothing: what somebody believes may change by a factor of e¹⁰ = 22,026.
-LARGE_EPSILON = 10
-# A δ above this is a chance that somebody notices.
-LARGE_DELTA = 1e-3
 # Calls between a reminder and the line that called `publish`.
 _ABOVE = 5
-# Edges that are looked at for what adding up did to them.
-_EDGES = 1000
 
 
 def allowed_share(share: object) -> float:
@@ -91,7 +85,8 @@ def refuse_dropped(
 def remind_of(budget: Budget, *, kept: bool, delta: Number | None = None) -> None:
     """What promises next to nothing is allowed, but not in silence; nor is a release that no ledger remembers."""
     epsilon = budget.amount if budget.currency == "epsilon" else budget.epsilon
-    if epsilon is not None and epsilon > LARGE_EPSILON:
+    # An ε above this promises next to nothing: what somebody believes may change by a factor of e¹⁰ = 22,026.
+    if epsilon is not None and epsilon > 10:
         factor = f"e^{float(epsilon):g}" if epsilon > 20 else f"{math.exp(epsilon):,.0f}"
         remind(
             "epsilon",
@@ -100,7 +95,8 @@ def remind_of(budget: Budget, *, kept: bool, delta: Number | None = None) -> Non
             depth=_ABOVE,
         )
     chance = budget.delta if delta is None else exact(delta, "delta")
-    if chance is not None and chance > LARGE_DELTA:
+    # A δ above this is a chance that somebody notices.
+    if chance is not None and chance > 1e-3:
         remind(
             "delta",
             f"a delta of {float(chance):g} promises little: with this chance the promise may fail, and show all that "
@@ -122,7 +118,8 @@ def remind_of_edges(domain: Domain) -> None:
     for attribute in domain.attributes:
         if attribute.kind == "nominal" or attribute.scale.form != "edges":
             continue
-        for edge in attribute.scale.edges[:_EDGES]:
+        # Edges that are looked at for what adding up did to them.
+        for edge in attribute.scale.edges[:1000]:
             meant = float(f"{edge:.12g}")
             if edge != meant and math.isclose(edge, meant, rel_tol=2e-15):
                 remind(

@@ -55,8 +55,6 @@ IntArray = NDArray[np.int64]
 # half for the sum: its reach is half of the width, while a mean is a quarter of the width from the middle, if it lies
 # anywhere between the bounds.
 _COUNTS = Fraction(2, 5)
-# Cells up to which mechanisms are compared by trying them out on nothing.
-_LARGEST_TRIAL = 1 << 20
 _QUESTIONS = 200
 
 
@@ -193,7 +191,8 @@ def choose(
 ) -> tuple[Mechanism, str]:
     """Who measures sums best: by the exact forecast of those who can, tried out on nothing."""
     listed = list(candidates(domain.shape, workload))
-    if domain.size > _LARGEST_TRIAL:
+    # Cells up to which mechanisms are compared by trying them out on nothing.
+    if domain.size > 1 << 20:
         return listed[1], "the tree serves ranges of all sizes"
     asked = [workload] if workload is not None else list(_everyday(domain))
     asked = [_some(each) for each in asked]

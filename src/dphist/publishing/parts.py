@@ -39,11 +39,6 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 
-# Parts that are done sooner than this are done here: starting other processes takes longer.
-_PATIENCE = 2.0
-# Jobs per core of a cluster: enough that a lost one costs little, few enough that handing out costs nothing.
-_JOBS_EACH = 4
-
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -108,7 +103,8 @@ def run_parts(
     kept = [axis for axis in range(len(domain.shape)) if axis not in axes]
     rows = np.ascontiguousarray(histogram.counts.transpose([*axes, *kept])).reshape(-1, inner.size)
     job = Job(recipe.inner, inner, rows, budget, unit, asked)
-    slots = 0 if session is None else _JOBS_EACH * _parallelism(session)
+    # Jobs per core of a cluster: enough that a lost one costs little, few enough that handing out costs nothing.
+    slots = 0 if session is None else 4 * _parallelism(session)
     # The first part runs here: what the mechanism refuses is refused before anything is paid.
     outcomes = run_job(job.slice(0, 1), pay, noise)
     if pay is not None:
@@ -143,7 +139,8 @@ def _here(job: Job, workers: int | None) -> list[Done]:
     outcomes: list[Done] = []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = cores if workers is None else workers
-    deadline = time.monotonic() + (_PATIENCE if workers is None else 0.0)
+    # Parts that are done sooner than this are done here: starting other processes takes longer.
+    deadline = time.monotonic() + (2.0 if workers is None else 0.0)
     part = 1
     while part < len(job.counts) and (wanted <= 1 or time.monotonic() < deadline):
         outcomes += run_job(job.slice(part, part + 1))

@@ -38,8 +38,6 @@ from dphist.private.pricing import UnitBudget
 
 # No mechanism asks for noise of more than 2^53 · this, in units of its budget (tests measure them all).
 _TINY = Fraction(1, 10**6)
-# Bytes for every cell of a release that is made already, and what loading and compiling take.
-_KEPT, _LOADING = 40, 1 << 27
 
 
 def preflight(budget: Budget | Number, unit: Unit, run: Callable[[Noise], object]) -> None:
@@ -60,8 +58,9 @@ def check_room(mechanism: Mechanism, domain: Domain, releases: int = 1) -> None:
     inner = [(mechanism, domain)]
     if isinstance(mechanism, InPieces):
         inner = [(run, part) for run, part, _ in mechanism.kinds(domain, None)]
-    needed = max(part.size * memory_of(run) for run, part in inner) + releases * _KEPT * domain.size
-    if needed > (free := available_memory() - _LOADING):
+    # Forty bytes for every cell of a release that is made already; loading and compiling take 128 MiB.
+    needed = max(part.size * memory_of(run) for run, part in inner) + releases * 40 * domain.size
+    if needed > (free := available_memory() - (1 << 27)):
         axes = " × ".join(f"{a.name} {a.size:,}" for a in domain.attributes)
         raise TooLargeError(
             f"the domain has {domain.size:,} counts ({axes}); publishing them takes up to {needed:,} bytes, and "

@@ -38,11 +38,6 @@ from dphist.tracebacks import closed
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
 
-# Rows per person are told apart by powers of two up to this one.
-_MOST_ROWS = 2**20
-# Noise alone passes for people with that probability.
-_CHANCE = 0.01
-
 
 @dataclass(frozen=True)
 class Suggested:
@@ -202,7 +197,8 @@ def _rows(
     """Rows per person: the number of people by octaves of their rows, in which one person is one step."""
     person = str(unit.id)
     rows, people = rows_of_people(source, person)
-    edges = 2 ** np.arange(int(math.log2(_MOST_ROWS)) + 1)
+    # Rows per person are told apart by powers of two up to this one.
+    edges = 2 ** np.arange(21)
     counts = np.zeros(edges.size, dtype=np.int64)
     # Up to 1, 2, 4, … rows; whoever has more than the last is counted there.
     np.add.at(counts, np.minimum(np.searchsorted(edges, rows), edges.size - 1), people)
@@ -210,7 +206,8 @@ def _rows(
     one = Unit(replace=unit.replace)
     right, _ = open_gate(Histogram(domain, counts), epsilon, one, pay=pay, noise=noise)
     noisy = right.measure(Identity())
-    bar = float(noisy.scale) * math.log(edges.size / (2 * _CHANCE))
+    # Noise alone passes for people with that probability.
+    bar = float(noisy.scale) * math.log(edges.size / (2 * 0.01))
     seen = np.flatnonzero(noisy.values.reshape(-1) > bar)
     if not seen.size:
         raise Unseen(

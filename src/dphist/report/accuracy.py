@@ -24,8 +24,6 @@ IntArray = NDArray[np.int64]
 
 # A line stands on 25 places; at most 1,000 tables of each number of attributes are tried for having been measured.
 _PLACES, _MOST_TABLES = 25, 1000
-# Questions bound at most two attributes, or all; more only where all were not measured together.
-_FEW = 2
 # Parts of a table that answers add up; 0 is a single cell.
 _PARTS = (0.0, 0.01, 0.1, 0.5)
 _PARTS_OF_ALL = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1.0)
@@ -43,7 +41,8 @@ def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, An
     """
     every = tuple(range(len(release.domain.shape)))
     whole = bool(were_measured(release, [every]))
-    last = min(_FEW, len(every) - 1) if whole else len(every) - 1
+    # Questions bound at most two attributes, or all; more only where all were not measured together.
+    last = min(2, len(every) - 1) if whole else len(every) - 1
     rows: list[dict[str, Any]] = []
     order = 0
     for order, inside in enumerate(islice(measured_tables(release, _MOST_TABLES), 1, last + 1), 1):

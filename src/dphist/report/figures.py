@@ -30,25 +30,11 @@ if TYPE_CHECKING:
 
 Colour = Literal["estimate", "uncertainty"]
 
-# Every day of a year, and 60 names.
+# Every day of a year.
 MOST_BARS = 400
-MOST_CATEGORIES = 60
 # Squares of a map along one axis, and in all where the other axis has few.
 _MOST_SIDE = 60
-_MOST_SQUARES = 4_800
-# Above 120 bars single intervals run together, and a band reads better.
-_MOST_RULES = 120
-_MOST_GAPS = 120
 _WIDEST = 100_000
-# Bars that lie have about 8 numbers along them.
-_NUMBERS = 8
-# A hump in the middle of a plane has some seven times the mean; a heap of one value has far more.
-_STEEP = 20
-# Letters that fit side by side under a figure on a telephone.
-_ROOM = 40
-_LETTER = 6.0
-# Pixels that a name takes aslant, and on end.
-_ASLANT, _ON_END = 18, 12
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.1.0.json"
 # What is said of a bar or square besides its name. Words, not two numbers: they say what was not measured.
 _TOOLTIP = [
@@ -122,13 +108,13 @@ def table(
 
 def most_bars(attribute: Attribute) -> int:
     """Say how many bars an attribute may take: categories need room for their names."""
-    return MOST_CATEGORIES if named(attribute) else MOST_BARS
+    return 60 if named(attribute) else MOST_BARS
 
 
 def most_squares(across: Attribute, up: Attribute) -> list[int]:
     """Say how many bars each side of a map may have: all days of a year beside few categories."""
     return [
-        min(most_bars(one), max(_MOST_SIDE, _MOST_SQUARES // min(other.size, _MOST_SIDE)))
+        min(most_bars(one), max(_MOST_SIDE, 4_800 // min(other.size, _MOST_SIDE)))
         for one, other in ((across, up), (up, across))
     ]
 
@@ -185,7 +171,7 @@ def _standing_bars(numbers: Table, brush: bool) -> dict[str, Any]:
     scale = {"domain": [cuts.spans[0][0], cuts.spans[-1][1]], "nice": False, "zero": False}
     shared = _bars_of(cuts)
     bars: dict[str, Any] = {
-        "mark": {"type": "rect", "x2Offset": -1 if len(cuts) <= _MOST_GAPS else 0},
+        "mark": {"type": "rect", "x2Offset": -1 if len(cuts) <= 120 else 0},
         "encoding": {
             "x": _number("start", scale=scale, title=drawn(cuts.title), axis=ticks(cuts)),
             "x2": {"field": "stop"},
@@ -198,7 +184,8 @@ def _standing_bars(numbers: Table, brush: bool) -> dict[str, Any]:
         # Keyboard users set the same bounds in the form beside the figure.
         bars["params"] = [{"name": "brush", "select": {"type": "interval", "encodings": ["x"]}}]
     interval = {"y": _number("low"), "y2": {"field": "high"}, "tooltip": shared["tooltip"]}
-    if len(cuts) <= _MOST_RULES:
+    # Above 120 bars single intervals run together, and a band reads better.
+    if len(cuts) <= 120:
         return {"height": 280, "layer": [bars, _rule(interval | {"x": _number("middle")})]}
     faint = {"condition": {"test": "datum.guess", "value": 0.3}, "value": 0.7}
     interval |= {"x": _number("start"), "x2": {"field": "stop"}, "opacity": faint}
@@ -211,7 +198,8 @@ def _lying_bars(numbers: Table) -> dict[str, Any]:
     # The caption names the attribute; a title beside long names would stand on them.
     names = _name("label", sort=None, title=None, axis={"labelLimit": 200})
     # By itself a wide chart has a number every forty pixels, each beside the next.
-    along = _number("mean", title=f"records{per(cuts)}", axis={"tickCount": _NUMBERS})
+    # Bars that lie have about 8 numbers along them.
+    along = _number("mean", title=f"records{per(cuts)}", axis={"tickCount": 8})
     shared = _bars_of(cuts)
     interval = {"x": _number("low"), "x2": {"field": "high"}, "y": names, "tooltip": shared["tooltip"]}
     bars = {"mark": {"type": "bar", "cursor": "pointer"}, "encoding": {"x": along, "y": names, **shared}}
@@ -222,7 +210,8 @@ def _magnitudes(numbers: Table) -> int:
     """How many powers of ten colours go by: none unless, in even steps, most squares would have one colour."""
     values = np.abs(numbers.answers.value / _shared(numbers))
     values = values[np.isfinite(values)]
-    if not values.size or values.max() <= max(10.0, _STEEP * values.mean()):
+    # A hump in the middle of a plane has some seven times the mean; a heap of one value has far more.
+    if not values.size or values.max() <= max(10.0, 20 * values.mean()):
         return 0
     return int(np.log10(values.max()))
 
@@ -275,7 +264,8 @@ def _squares(numbers: Table, colour: Colour) -> dict[str, Any]:
 
 def _height(up: Cuts) -> int:
     """As high as the squares need; higher where each of them has a name."""
-    return min(max(380, _ON_END * len(up) * named(up.attribute)), max(120, 26 * len(up)))
+    # A name on end takes 12 pixels.
+    return min(max(380, 12 * len(up) * named(up.attribute)), max(120, 26 * len(up)))
 
 
 def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -368,14 +358,16 @@ def ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> dict[str, Any]:
             label = label.partition(" to ")[0]
         names[str(int(place)) if place == int(place) else repr(place)] = drawn(label)
     letters = sum(map(len, names.values()))
-    tight, tighter = round(_LETTER * (letters + 2 * len(names))), _ASLANT * len(names)
+    # Pixels that a letter takes, and a name aslant.
+    tight, tighter = round(6.0 * (letters + 2 * len(names))), 18 * len(names)
     aslant = {
         "labelAngle": {"expr": f"width < {tighter} ? -90 : width < {tight} ? -38 : 0"},
         "labelAlign": {"expr": f"width < {tight} ? 'right' : 'center'"},
         "labelBaseline": {"expr": f"width < {tighter} ? 'middle' : 'top'"},
         "labelFontSize": {"expr": f"min(10, max(4, width / {len(names)} - 1))"},
     }
-    long = across and every and (letters > _ROOM or len(names) > most)
+    # Letters that fit side by side under a figure on a telephone.
+    long = across and every and (letters > 40 or len(names) > most)
     # Above the axis: beside it the title would stand on long names.
     above = {"titleAngle": 0, "titleAnchor": "end", "titleAlign": "left", "titleX": 0, "titleY": -12}
     return {

@@ -33,8 +33,6 @@ from dphist.version import __version__
 # A caption, numbers, the same with guaranteed intervals, and what a map shows.
 Drawn = tuple[str, Table, Table | None, Colour]
 _MOST_FIGURES = 8
-# Half-widths of a map are alike if nine of ten are within this of each other.
-_ALIKE = 1.25
 
 
 @explained
@@ -147,7 +145,8 @@ def _alike(numbers: Table, sure: Table | None) -> str:
         if each is None:
             continue
         halves = ((each.answers.high - each.answers.low) / 2)[each.answers.measured]
-        if not halves.size or not 0 < np.quantile(halves, 0.95) <= _ALIKE * np.quantile(halves, 0.05):
+        # Half-widths of a map are alike if nine of ten are within this of each other.
+        if not halves.size or not 0 < np.quantile(halves, 0.95) <= 1.25 * np.quantile(halves, 0.05):
             return ""
         told += f"{kind} {np.median(halves):,.3g}"
     return f"{told} records"

@@ -19,8 +19,6 @@ from dphist.report.cuts import Cuts
 
 FloatArray = NDArray[np.float64]
 
-_MOST_BOXES = 200_000
-
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -92,7 +90,7 @@ def tabulate(
     ]
     inside = list(product(*fixed))
     bars = list(product(*(each.spans for each in cuts)))
-    if len(inside) * len(bars) > _MOST_BOXES:
+    if len(inside) * len(bars) > 200_000:
         raise QueryError(
             "the question lists too many separate values to draw; choose ranges or groups instead"
         )

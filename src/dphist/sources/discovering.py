@@ -23,8 +23,6 @@ from dphist.sources.open import open_source
 from dphist.tracebacks import closed
 
 IntArray = npt.NDArray[np.int64]
-# Keys times known cells that are held at once.
-_MOST_CELLS = 2**28
 
 
 @closed
@@ -66,7 +64,8 @@ def _matrix(found: Any, cells: int) -> tuple[Any, IntArray]:
     encoded = found.column("key").combine_chunks().dictionary_encode()
     cell, rows = (found.column(name).to_numpy().astype(np.int64) for name in ("cell", "n"))
     names = encoded.dictionary
-    if len(names) * cells > _MOST_CELLS:
+    # Keys times known cells that are held at once.
+    if len(names) * cells > 2**28:
         raise SourceError(
             "the known attributes have too many combinations to be held for every name; leave some out"
         )

@@ -17,8 +17,6 @@ from dphist.sources.sql.words import SqlWords
 
 # Lists and edges this few are searched by position or by halving; for more an engine may have a way of its own.
 _SHORT = 64
-# Division of integers below this is exact to the unit in 64-bit floats, which some engines divide by.
-_DIVISIBLE = 2**48
 # Every whole number below this is a float of its own.
 EXACT = 2**53
 _EPOCH_DAY = 719_163  # 1970-01-01 as Python counts days
@@ -188,7 +186,8 @@ def _bins(edges: range | tuple[int | float, ...], column: Column, engine: SqlWor
     else:
         bounds, rounded = [_float_above(edges[0]), _float_below(edges[-1])], _float_above
     inside = engine.between(value, *bounds)
-    if isinstance(edges, range) and edges[-1] - edges[0] < _DIVISIBLE:
+    # Division of integers below this is exact to the unit in 64-bit floats, which some engines divide by.
+    if isinstance(edges, range) and edges[-1] - edges[0] < 2**48:
         # Floor first: it is exact, while the difference of two floats may round up to an edge.
         whole = engine.integer(value) if family == "integer" else engine.floor(value)
         number = engine.steps(whole, edges.start, edges.step)

@@ -58,8 +58,6 @@ from dphist.sources.engine import Column
 SALT = "dphist|"
 # Hexadecimal digits of the hash that are used: 60 bits fit every engine's integers.
 DIGITS = 15
-# Nobody's rows are as many; engines multiply places by this number.
-_MOST = 2**31 - 1
 
 
 def whole_text(value: float) -> str | None:
@@ -69,7 +67,8 @@ def whole_text(value: float) -> str | None:
 
 def most(rows: int) -> int:
     """The limit in a number that engines can multiply; to keep fewer is always private."""
-    return min(rows, _MOST)
+    # Nobody's rows are as many; engines multiply places by this number.
+    return min(rows, 2**31 - 1)
 
 
 def exact_below(column: Column) -> int:

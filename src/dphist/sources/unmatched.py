@@ -29,9 +29,6 @@ from dphist.tracebacks import closed
 _ROW, _DROPPED, _NOBODY = -1, -2, -3
 # Below this, an attribute by its place: a row that has a time with an offset there.
 _ZONED = -10
-# Distinct values of an attribute that are looked at, the most frequent first, and characters of each.
-_MOST = 2000
-_LONGEST = 60
 
 
 @dataclass(eq=False)
@@ -149,7 +146,7 @@ def _moment(attribute: Attribute, column: Column, engine: Sql) -> str | None:
 def _shown(engine: Sql, column: Column) -> str:
     text = column.family == "text"
     shown = engine.distinct_text(column) if text else f"CAST({engine.quote(column.name)} AS {engine.string})"
-    return f"substr({shown}, 1, {_LONGEST})"
+    return f"substr({shown}, 1, 60)"
 
 
 def _statement(engine: Sql, flags: Mapping[int, tuple[str, str]]) -> str:
@@ -178,7 +175,8 @@ def _statement(engine: Sql, flags: Mapping[int, tuple[str, str]]) -> str:
         "SELECT flag, value, n, CAST(sum(n) OVER (PARTITION BY flag) AS BIGINT) AS total, "
         f"row_number() OVER (PARTITION BY flag ORDER BY n DESC, value ASC) AS place FROM ({told}) AS told"
     )
+    # Of every attribute the most frequent values are looked at.
     return (
-        f"SELECT flag, value, n, total FROM ({ranked}) AS ranked WHERE flag IS NOT NULL AND place <= {_MOST} "
+        f"SELECT flag, value, n, total FROM ({ranked}) AS ranked WHERE flag IS NOT NULL AND place <= 2000 "
         "ORDER BY flag, place"
     )

@@ -30,7 +30,6 @@ from dphist.web.compare import compare
 from dphist.web.guard import REPORT_POLICY, Door, Guard
 from dphist.web.view import CONFIDENCES, View, control
 
-_LONGEST_BODY = 65_536
 # What may be asked for by name; a path that is not a key here does not exist.
 _STATIC: dict[str, tuple[str, Callable[[], str]]] = {
     "style.css": ("text/css", lambda: style() + _read("explorer.css")),
@@ -170,7 +169,7 @@ async def form_of(request: Request) -> dict[str, str]:
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > _LONGEST_BODY:
+        if len(body) > 65_536:
             raise HTTPException(413, "the form is too long for this page; use the command line")
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000))

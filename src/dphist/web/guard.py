@@ -21,8 +21,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_LONGEST_QUERY = 16_384
-_LONGEST_PATH = 512
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -111,9 +109,9 @@ class Guard:
         origins = _header(scope, b"origin")
         if any(_site(origin) != hosts[0] for origin in origins):
             return 403, "This request came from another site and is refused.", {}
-        if len(scope["query_string"]) > _LONGEST_QUERY:
+        if len(scope["query_string"]) > 16_384:
             return 414, "The question is too long; choose ranges or groups instead of single values.", {}
-        if len(scope["path"]) > _LONGEST_PATH:
+        if len(scope["path"]) > 512:
             return 414, "The address is too long.", {}
         return self._token(scope) if self.door.token is not None else None
 

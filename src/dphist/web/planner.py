@@ -24,8 +24,6 @@ from dphist.release.language import read_question
 
 MECHANISMS = (*OF_EITHER, *OF_RHO)
 WORKLOADS = ("cells", "prefixes", "ranges", "marginals")
-# A page must answer while somebody waits; the command line takes its time.
-_LARGEST = 1 << 22
 _EXAMPLE = """\
 # What is public about the records; no data are read here.
 [[attribute]]
@@ -96,7 +94,8 @@ def _forecast(
     # A text with a line end in it is never taken for the name of a file.
     declared = Schema.read(f"{schema}\n")
     domain = declared.domain
-    if domain.size > _LARGEST:
+    # A page must answer while somebody waits; the command line takes its time.
+    if domain.size > 1 << 22:
         raise InputError(f"{domain.size:,} counts are too many for this page; use `dphist plan`")
     said: dict[str, Any] = {"rows": rows, "replace": replace or None}
     unit = change(

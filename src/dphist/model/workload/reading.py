@@ -20,7 +20,6 @@ KINDS: dict[str, Kind] = {
     "all_ranges": "all_ranges",
     "marginals": "marginals",
 }
-_MOST_TABLES = 1_000_000
 FORMS = (
     "cells, prefixes, ranges, marginals, marginals:2, marginals:age,sex;sex,region or 3 cells + marginals:2"
 )
@@ -127,7 +126,7 @@ def tables(domain: Domain, ways: Any) -> Tables:
                 f"workload: ways must be between 0 and the number of attributes: tables of {ways} are not to be had "
                 f"from {len(domain.shape)}"
             )
-        if math.comb(len(domain.shape), ways) > _MOST_TABLES:
+        if math.comb(len(domain.shape), ways) > 1_000_000:
             raise TooLargeError(
                 f"workload: all tables of {ways} attributes are too many to list; name those that matter"
             )

@@ -21,8 +21,6 @@ from dphist import errors
 from dphist.private.ledger.store import FORMAT, Store, readable, tables, vacant
 
 _APPLICATION = 0x64706C67  # "dplg": marks the file as a ledger of ours
-_SMALLEST = 512  # bytes: the smallest page of a database
-_LOOK = 0.003  # seconds between looks at a lock that another process holds
 
 _MOUNTS = Path("/proc/self/mountinfo")
 # Kinds of file systems that several machines see at once.
@@ -108,7 +106,7 @@ class SqliteStore(Store):
                 if error.sqlite_errorcode & 0xFF not in _WAIT or time.monotonic() > deadline:
                     raise
                 self._roll_back()
-                time.sleep(_LOOK)
+                time.sleep(0.003)
 
     def _abandon(self) -> None:
         if self._connection.in_transaction:
@@ -157,8 +155,9 @@ class SqliteStore(Store):
         self._refuse_links()
         if (reason := unshareable(self.path)) is not None:
             raise errors.LedgerError(f"the ledger {self.place} {reason}")
-        if self.path.is_file() and 0 < self.path.stat().st_size < _SMALLEST:
-            # SQLite takes the stump of a database for an empty one, and everything spent would be forgotten.
+        if self.path.is_file() and 0 < self.path.stat().st_size < 512:
+            # No page of a database is as small. SQLite takes its stump for an empty one, and everything spent would be
+            # forgotten.
             raise errors.LedgerError(_DAMAGED.format(place=self.place))
         self._log = None
         connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)

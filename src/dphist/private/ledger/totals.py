@@ -41,6 +41,7 @@ from fractions import Fraction
 from dphist.errors import EpsilonError
 from dphist.model.budget import Budget
 from dphist.model.conversion import (
+    LARGEST,
     best_order,
     epsilon_for_rho,
     pure_at_order,
@@ -52,8 +53,6 @@ from dphist.model.exact import Number, positive, shown
 # Sums of unlike denominators grow; the bounds keep every amount readable and quick to add.
 _AMOUNT_DIGITS = 400
 _SUM_DIGITS = 2000
-# As much as `dphist.model.conversion` reads: what cannot be converted could be spent, and then not be accounted for.
-_MOST = 10**60
 
 _STORED = re.compile(r"(0|[1-9]\d*)(?:/([1-9]\d*))?", re.ASCII)
 
@@ -65,7 +64,8 @@ def amount_of(value: Number, argument: str) -> Fraction:
     amount = positive(value, argument)
     if not _shorter(amount, _AMOUNT_DIGITS):
         raise EpsilonError(f"{argument} needs more than {_AMOUNT_DIGITS} digits; write a shorter number")
-    if amount > _MOST:
+    # What cannot be converted could be spent, and then not be accounted for.
+    if amount > LARGEST:
         raise EpsilonError(f"{argument} is out of any useful range")
     return amount
 

@@ -18,7 +18,6 @@ from dphist.sources.duck.arrow import known_texts
 from dphist.sources.duck.duck import Duck
 from dphist.sources.sql.words import quote
 
-_BATCH = 1 << 16
 # A day is what a text begins with and what SQLite reads it as, too: "now" is a text that names none.
 _DAY = "CASE WHEN date({0}) = substr({0}, 1, 10) THEN substr({0}, 1, 10) END"
 # How values are asked for, how they come over and what they are then, by kind.
@@ -61,7 +60,7 @@ def open_lite(table: Any, backend: Any, needed: Sequence[str]) -> Duck:
         cursor = backend.con.execute(f"SELECT {', '.join(asked)} FROM ({backend.compile(table)}) AS records")
         batches = [
             _batch(rows, [come for _, come, _ in read], schema)
-            for rows in iter(lambda: cursor.fetchmany(_BATCH), [])
+            for rows in iter(lambda: cursor.fetchmany(1 << 16), [])
         ]
     except Exception:
         # Its words, and those of Arrow, may quote a record.

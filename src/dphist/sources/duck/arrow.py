@@ -10,9 +10,6 @@ from typing import Any
 
 Ask = Callable[[Any, str], Any]
 
-# How many rows are handed over at a time.
-_BATCH = 1 << 18
-
 
 def table_of(connection: Any, sql: str) -> Any:
     """All of an answer as one table."""
@@ -21,7 +18,8 @@ def table_of(connection: Any, sql: str) -> Any:
 
 def batches_of(connection: Any, sql: str) -> Any:
     """An answer as a reader of batches, which come while DuckDB computes."""
-    return connection.sql(sql).to_arrow_reader(_BATCH)
+    # How many rows are handed over at a time.
+    return connection.sql(sql).to_arrow_reader(1 << 18)
 
 
 def checked_texts(column: Any) -> Any:

@@ -27,10 +27,7 @@ from dphist.sources.files.lines import (
 from dphist.sources.files.text import Rows, Text
 from dphist.sources.sql.words import literal
 
-_LOOKED_THROUGH = 1 << 22
 _SPACE = b" \t\r\n"
-# A draft names the fields that at least half of the first objects have: what a few have may be a record of its own.
-_LOOKED_AT = 1000
 
 
 def open_json(connection: Any, source: str, needed: Sequence[str], person: str | None = None) -> Text:
@@ -109,7 +106,8 @@ def field_names(connection: Any, source: str) -> list[str]:
             for objects in _batches(file, lambda found: found)
             for text in objects
         )
-        for text in islice(texts, _LOOKED_AT):
+        # What a few objects have, and not half of the first, may be a record of its own.
+        for text in islice(texts, 1000):
             looked += 1
             try:
                 seen.update(dict.fromkeys(json.loads(text.as_py()), 1))
@@ -136,7 +134,7 @@ def _refuse_unknown(connection: Any, source: str, needed: Sequence[str]) -> None
     try:
         for file in files(connection, source):
             tail = b""
-            while left and (piece := file.read(_LOOKED_THROUGH)):
+            while left and (piece := file.read(1 << 22)):
                 piece = tail + piece
                 left = {
                     name: forms for name, forms in left.items() if not any(form in piece for form in forms)

@@ -14,8 +14,6 @@ from dphist.sources.sql.words import literal, microseconds, quote
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FLOATS = ("FLOAT", "DOUBLE")
-# What a decimal of DuckDB's can have.
-_DIGITS = 38
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
 
@@ -129,7 +127,8 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
                 )
     in_folders = there.difference(*columns.values())
     for _, name, _, _, digits, logical in described:
-        if name in needed and digits > _DIGITS:
+        # What a decimal of DuckDB's can have.
+        if name in needed and digits > 38:
             # DuckDB reads the first bytes of such a number as if they were all of it.
             raise SourceError(
                 f"the column {name} holds decimals of {digits} digits; make it one of 38 or fewer"
