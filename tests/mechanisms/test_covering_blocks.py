@@ -18,8 +18,8 @@ from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
+from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.private.records import open_records_gate
 
 ONE = NoiseLaw("laplace", Fraction(1))
 
@@ -60,7 +60,7 @@ def _measured(epsilon, seed=1):
         tuple(draw.integers(0, size, 400).astype(np.uint8) for size in shape),
     )
     pairs = list(itertools.combinations(range(5), 2))
-    right, _ = open_records_gate(held, Budget.of(epsilon), Unit(), noise=Noise(Keystream.for_tests(seed)))
+    right, _ = open_gate(held, Budget.of(epsilon), Unit(), noise=Noise(Keystream.for_tests(seed)))
     return held, pairs, measure_residuals(right, pairs)
 
 

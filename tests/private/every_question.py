@@ -12,9 +12,8 @@ import numpy as np
 import dphist.private
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.queries.counting import Heights, Identity, Middles, Totals
-from dphist.private.queries.dependence import TopDependence
 from dphist.private.queries.prefixes import PrefixRoots
-from dphist.private.queries.tables import RangedTables, TableTotals
+from dphist.private.queries.tables import RangedTables, TableTotals, TopDependence
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout
 from dphist.private.scores.bisections import Bisections, Configurations

@@ -169,7 +169,7 @@ def test_public_weights_that_would_make_scores_wrap_are_refused_or_cut(size: int
 
 
 def test_tables_and_thresholds_that_are_none_are_refused_before_they_are_paid_for() -> None:
-    from dphist.private.queries.dependence import TopDependence
+    from dphist.private.queries.tables import TopDependence
     from dphist.private.scores.counting import BestAttributes
     from dphist.private.segments import AbsoluteDeviation
     from dphist.private.sparse import Above

@@ -7,9 +7,9 @@ from dphist.errors import MechanismError
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
-from dphist.private.queries.dependence import TopDependence
+from dphist.private.gate import open_gate
+from dphist.private.queries.tables import TopDependence
 from dphist.private.questions import Layout
-from dphist.private.records import open_records_gate
 
 DOMAIN = Domain([Ordinal("age", range(5)), Nominal("sex", ["F", "M"])])
 CODES = np.random.default_rng(1).integers(0, [5, 2], (200, 2))
@@ -17,7 +17,7 @@ CODES = np.random.default_rng(1).integers(0, [5, 2], (200, 2))
 
 def opened(epsilon=10**6):
     records = CodedColumns(DOMAIN, (CODES[:, 0].astype(np.uint8), CODES[:, 1].astype(np.uint8)))
-    return open_records_gate(records, epsilon, Unit())
+    return open_gate(records, epsilon, Unit())
 
 
 def test_dependence_is_what_it_says():

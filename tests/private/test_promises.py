@@ -14,11 +14,11 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.private import questions
 from dphist.private.queries import Identity
-from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.tables import TableTotals
 from dphist.private.questions import Candidates, Layout, Scales, own_array, own_copy, proven
 from dphist.private.scores.bisections import Configurations
 from dphist.private.scores.counting import BestAttributes, Disagreements, Medians
+from dphist.private.scores.tables import TableErrors
 from dphist.private.segments import AbsoluteDeviation
 from dphist.testing import open_counts
 
@@ -26,23 +26,18 @@ SECRET = [12_345, 7]
 
 
 def test_a_buffer_changed_after_the_sensitivity_was_computed_has_no_effect() -> None:
-    model, penalties = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    query = TableDistances(((0,),), model, penalties)
-    assert query.scales(Layout((2,))) == 1
-    model[:], penalties[:] = 10**6, 10**6
-    noisy = open_counts(SECRET, "1/10", seed=1).measure(query)
-    assert noisy.scale == 10
-    assert abs(int(noisy.values[0]) - 12_352) < 400
-    # Forced through the frozen object, what is asked is still what the scale is computed from.
-    for name, forced in (
-        ("tables", ((0,),) * 9),
-        ("model", np.zeros(18, int)),
-        ("penalties", np.zeros(9, int)),
-    ):
-        object.__setattr__(query, name, forced)
-    noisy = open_counts(SECRET, "1/10", seed=1).measure(query)
-    assert noisy.scale == 90
-    assert abs(int(noisy.values[0]) - 9 * 12_352) < 3600
+    tables, model, penalties = ((0,), (0, 1)), np.zeros(6, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    weights = np.ones(2, dtype=np.int64)
+    score = TableErrors(tables, model, penalties, 1, weights)
+    layout, cells = Layout((2, 2)), np.array([5, 0, 0, 1])
+    before = next(own_copy(score).stages(cells, layout))
+    model[:], penalties[:], weights[:] = 10**6, 10**6, 500
+    after = next(own_copy(score).stages(cells, layout))
+    assert (before.scores.tolist(), before.ranges) == (after.scores.tolist(), after.ranges) == ([6, 6], 2)
+    # Forced through the frozen object, what is asked is still what the range is computed from.
+    object.__setattr__(score, "weights", 500 * np.ones(2, dtype=np.int64))
+    forced = next(own_copy(score).stages(cells, layout))
+    assert (forced.scores.tolist(), forced.ranges) == ([3000, 3000], 1000)
 
 
 def test_what_is_hidden_in_the_object_is_not_asked() -> None:

@@ -18,10 +18,10 @@ from dphist.model.contrasts import contrasts_of
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries.tables import RangedTables
 from dphist.private.questions import Layout
-from dphist.private.records import open_records_gate
 from dphist.publishing.making import release_of
 
 GROUPS = Nominal("place", {"n": ["a"], "s": {"t": ["b", "c", "d"], "u": ["e", "f"]}})
@@ -147,7 +147,7 @@ def test_answers_are_unbiased_and_their_variances_exact(budget):
     tables = dict(zip(wanted, held.tables(wanted), strict=True))
     squares, spread = [], None
     for seed in range(draws):
-        right, _ = open_records_gate(held, budget, Unit(), noise=Noise(Keystream.for_tests(seed)))
+        right, _ = open_gate(held, budget, Unit(), noise=Noise(Keystream.for_tests(seed)))
         known = measure_residuals(right, wanted, (1, 2))
         assert sorted(known.trees) == [1, 2]
         answers = known.answers(low, high)
@@ -173,7 +173,7 @@ def test_least_squares_with_trees_is_that_of_matrices():
     """The variance of every interval of one axis, from the noisy contrasts' own covariance."""
     domain = Domain([Ordinal("x", range(6)), Ordinal("y", range(3))])
     held = CodedColumns(domain, records(domain.shape, 50))
-    right, _ = open_records_gate(held, Budget.of(rho=1), Unit(), noise=Noise(Keystream.for_tests(1)))
+    right, _ = open_gate(held, Budget.of(rho=1), Unit(), noise=Noise(Keystream.for_tests(1)))
     known = measure_residuals(right, ((0, 1),), (0,))
     noise = known.trees[0]
     every = basis(noise.tree)
@@ -235,7 +235,7 @@ def test_workloads_name_ranges():
             Workload.parse(domain, wrong)
     with pytest.raises(MechanismError, match="ranges"):
         Residuals(ranges=(1,)).estimate_tables(
-            open_records_gate(CodedColumns(domain, records(domain.shape, 9)), 1, Unit())[0]
+            open_gate(CodedColumns(domain, records(domain.shape, 9)), 1, Unit())[0]
         )
 
 

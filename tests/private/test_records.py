@@ -18,11 +18,10 @@ from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
+from dphist.private.gate import PrivateCounts, open_gate, open_replay
 from dphist.private.held import Held, ceiling
 from dphist.private.queries import Identity
-from dphist.private.queries.dependence import TopDependence
-from dphist.private.queries.tables import RangedTables, TableTotals
-from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
+from dphist.private.queries.tables import RangedTables, TableTotals, TopDependence
 from dphist.private.scores.counting import Medians
 from dphist.private.scores.tables import TableErrors, chosen_tables
 from dphist.testing import Draw, RecordingNoise, open_counts
@@ -45,9 +44,9 @@ def records(rows: int = 40) -> CodedColumns:
     return CodedColumns(DOMAIN, tuple(rng.integers(0, size, rows).astype(np.uint8) for size in DOMAIN.shape))
 
 
-def opened(budget: Any = EPSILON, unit: Unit | None = None) -> tuple[PrivateRecords, RecordingNoise, Any]:
+def opened(budget: Any = EPSILON, unit: Unit | None = None) -> tuple[PrivateCounts, RecordingNoise, Any]:
     noise = RecordingNoise(seed=1)
-    right, transcript = open_records_gate(records(), budget, unit or Unit(), noise=noise)
+    right, transcript = open_gate(records(), budget, unit or Unit(), noise=noise)
     return right, noise, transcript
 
 
@@ -173,7 +172,7 @@ def test_scores_and_differences_that_do_not_fit_their_tables_are_refused() -> No
 def test_only_questions_about_tables_are_asked() -> None:
     right, noise, transcript = opened()
     with pytest.raises(MechanismError, match="TableTotals or RangedTables"):
-        right.measure(Identity())  # type: ignore[arg-type]
+        right.measure(Identity())
     with pytest.raises(MechanismError, match="TableErrors"):
         right.choose(Medians(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)))  # type: ignore[arg-type]
 
@@ -183,9 +182,10 @@ def test_only_questions_about_tables_are_asked() -> None:
 
     with pytest.raises(MechanismError, match="carries no proof"):
         right.measure(Cheaper(TABLES, SHARES))
-    # Around the wrapper there is still nothing to read.
-    with pytest.raises(MechanismError, match="counts every combination"):
-        opened()[0]._right.measure(Identity())
+    for regroup in (lambda: right.partition([0]), lambda: right.coarsen([0]), lambda: right.select([True])):
+        with pytest.raises(MechanismError, match="regroups every combination"):
+            regroup()
+    # Around the questions there is still nothing to read.
     held = Held(records())
     for touch in (np.asarray, len, iter, lambda h: h[0], lambda h: h.sum()):
         with pytest.raises(MechanismError):
@@ -193,7 +193,7 @@ def test_only_questions_about_tables_are_asked() -> None:
     assert not noise.drawn
     assert len(transcript) == 0
     with pytest.raises(MechanismError, match="whole domain"):
-        PrivateRecords(open_counts(np.arange(4), 1).partition([0, 0, 1, 1]))
+        _ = open_counts(np.arange(4), 1).partition([0, 0, 1, 1]).whole
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_a_right_over_cells_answers_the_same_questions() -> None:
     coded = CodedColumns(small, records().columns[:3])
     (cube,) = coded.tables([(0, 1, 2)])
     for query in (TableTotals(TABLES, SHARES), residuals(TABLES, SHARES)):
-        one, _ = open_records_gate(coded, EPSILON, Unit(), noise=RecordingNoise(seed=4))
-        other = PrivateRecords(open_counts(cube, EPSILON, noise=RecordingNoise(seed=4)))
+        one, _ = open_gate(coded, EPSILON, Unit(), noise=RecordingNoise(seed=4))
+        other = open_counts(cube, EPSILON, noise=RecordingNoise(seed=4))
         assert np.array_equal(one.measure(query).values, other.measure(query).values)
 
 
@@ -235,12 +235,12 @@ def test_replay_answers_the_same_questions_and_no_others() -> None:
     first, second = right.split("1/4", "3/4")
     one = first.measure(TableTotals(TABLES, SHARES))
     two = second.choose(TableErrors(((0,), (1,)), np.zeros(7, int), np.zeros(2, int)))
-    again, replay = open_records_replay(DOMAIN, EPSILON, Unit(), transcript)
+    again, replay = open_replay(DOMAIN, EPSILON, Unit(), transcript)
     first, second = again.split("1/4", "3/4")
     assert np.array_equal(first.measure(TableTotals(TABLES, SHARES)).values, one.values)
     with pytest.raises(VerificationError):
         second.choose(TableErrors(((0,), (2,)), np.zeros(4, int), np.zeros(2, int)))
-    again, replay = open_records_replay(DOMAIN, EPSILON, Unit(), transcript)
+    again, replay = open_replay(DOMAIN, EPSILON, Unit(), transcript)
     first, second = again.split("1/4", "3/4")
     first.measure(TableTotals(TABLES, SHARES))
     assert np.array_equal(second.choose(TableErrors(((0,), (1,)), np.zeros(7, int), np.zeros(2, int))), two)
@@ -253,7 +253,7 @@ def test_one_record_more_is_one_step_in_every_table() -> None:
     rng = np.random.default_rng(0)
     base = np.stack([rng.integers(0, size, 6) for size in small.shape])
     shares = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
-    layout = PrivateRecords(open_counts(np.zeros(small.shape, int), 1))._right._layout
+    layout = open_counts(np.zeros(small.shape, int), 1)._layout
     questions: list[Any] = [
         TableTotals(((0, 1), (1, 2), ()), shares),
         TableTotals(((0, 1), (0, 2), (2,)), shares, ((0,), (0, 2), ())),
@@ -293,7 +293,7 @@ def test_counts_beyond_the_ceiling_do_not_overflow() -> None:
                 table.flat[0] = 2**62
             return found
 
-    right, _ = open_records_gate(Many(), 1, Unit(), noise=RecordingNoise(seed=1))
+    right, _ = open_gate(Many(), 1, Unit(), noise=RecordingNoise(seed=1))
     noisy = right.measure(residuals(((3, 4),), (Fraction(1),)))
     assert abs(int(noisy.values[0]) - 49 * 49 * top) < 10**6
 
@@ -309,7 +309,7 @@ def test_distances_of_many_pairs_do_not_overflow() -> None:
 
     pairs = tuple(combinations(range(12), 2))
     for query in (TopDependence(pairs, len(pairs)), TopDependence(pairs, 60)):
-        right, _ = open_records_gate(Twins(), 1, Unit(), noise=RecordingNoise(seed=1))
+        right, _ = open_gate(Twins(), 1, Unit(), noise=RecordingNoise(seed=1))
         assert abs(int(right.measure(query).values[0]) - 2**61) < 10**6
 
 

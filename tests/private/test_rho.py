@@ -19,8 +19,7 @@ from dphist.model.budget import Budget
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
 from dphist.private.pricing import Change, UnitBudget
 from dphist.private.queries.counting import Identity, Middles, Totals
-from dphist.private.queries.dependence import TableDistances
-from dphist.private.queries.prefixes import PrefixRoots
+from dphist.private.queries.prefixes import PrefixRoots, root_weights
 from dphist.private.queries.wavelet import WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.counting import Medians
@@ -174,10 +173,11 @@ def test_measure_draws_what_the_budget_pays(way: str, unit: Unit) -> None:
         (Identity(), 1, unit.squared),
         (Totals(), 1, unit.rows**2 * (2 if unit.replace else 1)),
         (Middles(), 1, unit.steps**2),
-        (TableDistances(((),) * 7, np.arange(7), np.arange(7)), 49, unit.steps**2),
+        (PrefixRoots(), None, unit.rows**2 * (2 if unit.replace else 1)),
     ):
         noise = RecordingNoise(seed=1)
         right = WAYS[way][0](open_counts(COUNTS, Budget(RHO, "rho"), unit=unit, noise=noise))
+        variance = variance or int((root_weights(right.size) ** 2).sum())
         expected = Fraction(variance * squared) / (2 * RHO * WAYS[way][1])
         noisy = right.measure(query)
         assert noise.drawn == [Draw("gaussian", (expected,), noisy.values.size)]

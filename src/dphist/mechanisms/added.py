@@ -22,7 +22,6 @@ from dphist.model.domain import Domain
 from dphist.model.phrases import UNPAIRED
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
-from dphist.private.records import PrivateRecords
 
 _ROUNDS = 30
 
@@ -66,7 +65,7 @@ class Added:
         """Whether tables are published rather than a cube: as the first would."""
         return _tabular(self.first).goes_wide(domain, workload)
 
-    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+    def estimate_tables(self, data: PrivateCounts) -> TableEstimate:
         """Measure both, and publish what they say together."""
         shape = data.shape
         before, more = data.split(1 - self.share, self.share)
@@ -80,7 +79,7 @@ class Added:
         named = None if known.made_by is None else replace(self, first=made_by(self.first, known))
         return replace(found, made_by=named)
 
-    def measure(self, more: PrivateRecords, wanted: tuple[Axes, ...]) -> TableResiduals:
+    def measure(self, more: PrivateCounts, wanted: tuple[Axes, ...]) -> TableResiduals:
         """Ask about the further tables: what is asked when they are added, and what a replay asks again."""
         return measure_residuals(more, wanted, _ranges(self.first, more))
 
@@ -116,7 +115,7 @@ class Added:
 
     def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Publish tables that have a guess beside them: the cube that has them, nothing else assumed."""
-        return with_cube(self.estimate_tables(PrivateRecords(data)), data.shape)
+        return with_cube(self.estimate_tables(data), data.shape)
 
 
 def _tabular(first: Mechanism) -> TableMechanism:
@@ -125,7 +124,7 @@ def _tabular(first: Mechanism) -> TableMechanism:
     return first
 
 
-def _ranges(first: object, data: PrivateRecords) -> tuple[int, ...]:
+def _ranges(first: object, data: PrivateCounts) -> tuple[int, ...]:
     """The axes that the first asked by contrasts: what is added must ask them in the same way to be one with it."""
     while isinstance(first, Added):
         first = first.first

@@ -20,7 +20,6 @@ from dphist.model.phrases import UNPAIRED
 from dphist.model.workload import Kind, Workload
 from dphist.private.facts import Facts
 from dphist.private.gate import PrivateCounts
-from dphist.private.records import PrivateRecords
 
 # Cubes above this are not written out whatever will be asked.
 _LARGEST_DENSE = 1 << 29
@@ -130,7 +129,7 @@ class Auto:
         tabular = kind == "marginals" or (kind is None and len(domain.shape) >= _MANY)
         return tabular and domain.size > LARGEST_TABULAR
 
-    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+    def estimate_tables(self, data: PrivateCounts) -> TableEstimate:
         """Publish tables of few attributes out of very many."""
         if self.chosen is not None:
             if not isinstance(self.chosen, TableMechanism):
@@ -141,7 +140,7 @@ class Auto:
             named = replace(self, chosen=made_by(self.chosen, found))
             return replace(found, note=self._said(None, found.note), made_by=named)
         parts = [] if data.workload is None else [part for _, part in data.workload.parts] or [data.workload]
-        size, asked = data.domain.size, any(part.kind == "marginals" for part in parts)
+        size, asked = data.whole.size, any(part.kind == "marginals" for part in parts)
         cells = "more combinations than anybody can write out"
         if size <= _LARGEST_DENSE:
             cells = f"{size:,} combinations, which could all be written out, but tables measured by themselves are "

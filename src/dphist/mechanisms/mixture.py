@@ -27,9 +27,7 @@ from dphist.model import phrases
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
-from dphist.private.queries.dependence import TopDependence
-from dphist.private.queries.tables import TableTotals
-from dphist.private.records import PrivateRecords
+from dphist.private.queries.tables import TableTotals, TopDependence
 
 _SMALL_CUBE = 1 << 16
 
@@ -66,7 +64,7 @@ class Mixture:
 
     Private because every number it uses comes from a question that was paid for, with shares that sum to one: totals of
     tables, one number of how dependent pairs are, and choices by the exponential mechanism, each with its proof
-    (`dphist.private.queries.tables`, `dphist.private.queries.dependence`, `dphist.private.scores.tables`).
+    (`dphist.private.queries.tables`, `dphist.private.queries.tables`, `dphist.private.scores.tables`).
 
     Args:
         tables: The axes of each announced table; read off the workload by default, else all of ``ways`` attributes.
@@ -94,9 +92,9 @@ class Mixture:
 
     def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Publish tables with their model; the cube where it is one of them."""
-        return with_cube(self.estimate_tables(PrivateRecords(data)), data.shape)
+        return with_cube(self.estimate_tables(data), data.shape)
 
-    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+    def estimate_tables(self, data: PrivateCounts) -> TableEstimate:
         """Measure, fit and publish tables, whatever the size of the domain."""
         shape = data.shape
         every = [(axis,) for axis in range(len(shape))]
@@ -109,7 +107,7 @@ class Mixture:
         rest, outlook = counted(data, self.tables, self.ways, share)
         return self.after_count(rest, outlook)
 
-    def after_count(self, rest: PrivateRecords, outlook: Outlook) -> TableEstimate:
+    def after_count(self, rest: PrivateCounts, outlook: Outlook) -> TableEstimate:
         """Go on with what is left of the right, once records were counted (`counted`)."""
         asked = [tuple(sorted(set(axes))) for axes in announced(rest, self.tables, self.ways)]
         course = self.course or Course(count=COUNT_SHARE[outlook.law.kind], look=outlook.look())
@@ -138,7 +136,7 @@ class Mixture:
             found = self.together(measure_singles(rest), asked, note)
         return replace(found, made_by=replace(self, course=course))
 
-    def _planned(self, data: PrivateRecords, asked: Sequence[Axes], wanted: Sequence[Axes]) -> TableEstimate:
+    def _planned(self, data: PrivateCounts, asked: Sequence[Axes], wanted: Sequence[Axes]) -> TableEstimate:
         """Measure all wanted tables at once."""
         kinds = () if self.tables else announced_kinds(data)
         errors = ResidualNoise(measure_residuals(data, wanted, kinds=kinds))
@@ -157,8 +155,8 @@ class Mixture:
 
 
 def counted(
-    data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int, share: Fraction | None = None
-) -> tuple[PrivateRecords, Outlook]:
+    data: PrivateCounts, tables: tuple[Axes, ...] | None, ways: int, share: Fraction | None = None
+) -> tuple[PrivateCounts, Outlook]:
     """Count the records with a small part of a right: the rest of it, and what is expected of both ways."""
     shape, law = data.shape, data.law()
     every = [(axis,) for axis in range(len(shape))]

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from dphist.model.domain import Domain
     from dphist.model.workload import Workload
     from dphist.private.gate import PrivateCounts
-    from dphist.private.records import PrivateRecords
 
 
 @runtime_checkable
@@ -31,7 +30,7 @@ class TableMechanism(Mechanism, Protocol):
         """Whether it publishes tables rather than cells over this domain: public facts decide."""
         ...
 
-    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+    def estimate_tables(self, data: PrivateCounts) -> TableEstimate:
         """Use up the right and return tables with their errors."""
         ...
 

@@ -25,7 +25,6 @@ from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.tables import RangedTables, TableTotals
-from dphist.private.records import PrivateRecords
 
 # More cannot be fitted together; a file may ask for all of sixteen attributes out of sixty.
 _MOST_TABLES = 1 << 20
@@ -82,7 +81,7 @@ class Residuals:
         """Whether tables are published rather than a cube: of a small domain the cube is nicer to have."""
         return domain.size > _SMALL_CUBE
 
-    def measured(self, data: PrivateRecords) -> tuple[tuple[Axes, ...], TableResiduals]:
+    def measured(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], TableResiduals]:
         """Ask one question, and give the wanted tables and all that is known of them."""
         wanted = wanted_tables(data.shape, announced(data, self.tables, self.ways))
         kinds = () if self.tables else announced_kinds(data)
@@ -90,7 +89,7 @@ class Residuals:
         found = measure_residuals(data, wanted, ranges, kinds, by_cells=self.by_cells)
         return wanted, found
 
-    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+    def estimate_tables(self, data: PrivateCounts) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
         wanted, residuals = self.measured(data)
         moved = shrink_downward(residuals, wanted) if self.shrink and not residuals.trees else {}
@@ -99,10 +98,10 @@ class Residuals:
 
     def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:
         """Publish tables that have a guess beside them: the cube that has them, nothing else assumed."""
-        return with_cube(self.estimate_tables(PrivateRecords(data)), data.shape)
+        return with_cube(self.estimate_tables(data), data.shape)
 
 
-def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) -> Sequence[Axes]:
+def announced(data: PrivateCounts, tables: tuple[Axes, ...] | None, ways: int) -> Sequence[Axes]:
     """The tables that will be asked for: as told, as the workload says, or all of ``ways`` attributes."""
     if tables is None:
         tables = tuple(dict.fromkeys(axes for part in _parts(data) for axes in part.tables or ())) or None
@@ -118,33 +117,33 @@ def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) 
     return tables
 
 
-def announced_kinds(data: PrivateRecords) -> Kinds:
+def announced_kinds(data: PrivateCounts) -> Kinds:
     """The parts of an announced mixture that are tables, each with its weight; none if all count alike."""
     parts = [] if data.workload is None else data.workload.parts
     kinds = tuple((float(weight), tuple(part.tables)) for weight, part in parts if part.tables)
     return kinds if len(kinds) > 1 else ()
 
 
-def _parts(data: PrivateRecords) -> list[Workload]:
+def _parts(data: PrivateCounts) -> list[Workload]:
     """What was announced: one kind of questions, or each part of a mixture."""
     if data.workload is None:
         return []
     return [part for _, part in data.workload.parts] or [data.workload]
 
 
-def asked_ranges(data: PrivateRecords, ranges: tuple[int, ...] | None) -> tuple[int, ...]:
+def asked_ranges(data: PrivateCounts, ranges: tuple[int, ...] | None) -> tuple[int, ...]:
     """The axes whose ranges will be asked: as told, or as the workload says."""
     if ranges is None:
         return tuple(sorted({axis for part in _parts(data) for axis in part.ranges}))
     for axis in ranges:
-        attribute = data.domain.attributes[axis] if 0 <= axis < len(data.shape) else None
+        attribute = data.whole.attributes[axis] if 0 <= axis < len(data.shape) else None
         if attribute is None or (isinstance(attribute, Nominal) and attribute.hierarchy.levels <= 2):
             raise MechanismError("ranges: each must be the axis of an ordered attribute, or of a hierarchy")
     return ranges
 
 
 def measure_residuals(
-    data: PrivateRecords,
+    data: PrivateCounts,
     wanted: Sequence[Axes],
     ranges: Sequence[int] = (),
     kinds: Kinds = (),
@@ -156,7 +155,7 @@ def measure_residuals(
     None of these lies inside another (`wanted_tables`); ``ranges`` are the axes whose ranges will be asked inside them.
     """
     shape, gaussian = data.shape, data.law().gaussian
-    trees = plan_axes(data.domain, ranges, gaussian=gaussian)
+    trees = plan_axes(data.whole, ranges, gaussian=gaussian)
     plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees, kinds, by_cells=by_cells)
     if trees or gaussian:
         weights = tuple((axis, each.weights) for axis, each in trees.items())
@@ -191,7 +190,7 @@ def measure_residuals(
     return TableResiduals(shape, found, {axis: each.noise for axis, each in trees.items()})
 
 
-def _note(data: PrivateRecords, wanted: Sequence[Axes]) -> str:
+def _note(data: PrivateCounts, wanted: Sequence[Axes]) -> str:
     ways = sorted({len(axes) for axes in wanted})
     kinds = " and ".join(str(each) for each in ways[:-1]) + " and " * (len(ways) > 1)
     return (

@@ -23,8 +23,8 @@ from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.private.records import open_records_gate
 
 
 def wide_error(
@@ -50,7 +50,7 @@ def wide_error(
     # Nobody's records and a test's noise: only the variances are read, and they are those of any data.
     nobody = CodedColumns.nobody(domain)
     noise = Noise(Keystream.for_tests(0))
-    right, _ = open_records_gate(nobody, budget, unit, workload=hint, noise=noise)
+    right, _ = open_gate(nobody, budget, unit, workload=hint, noise=noise)
     known = recipe.measured(right)[1]
     squares, cells = 0.0, 0
     for axes in tables:
@@ -82,7 +82,7 @@ def wide_cases(
     if not isinstance(mechanism, Auto) or mechanism.guaranteed:
         return {}
     nobody = CodedColumns.nobody(domain)
-    right, _ = open_records_gate(nobody, budget, unit, workload=hint, noise=Noise(Keystream.for_tests(0)))
+    right, _ = open_gate(nobody, budget, unit, workload=hint, noise=Noise(Keystream.for_tests(0)))
     if plan_axes(domain, asked_ranges(right, None), gaussian=right.law().gaussian):
         return {}
     recipe = Mixture()

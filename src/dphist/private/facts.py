@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.errors import MechanismError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
@@ -63,6 +64,13 @@ class Facts:
     def domain(self) -> Domain | None:
         """What the axes mean, while the cells are still the domain's."""
         return self._layout.domain
+
+    @property
+    def whole(self) -> Domain:
+        """The domain of all of these cells: tables are asked before cells are regrouped."""
+        if self.domain is None or self.labels is not None:
+            raise MechanismError("tables are asked of a whole domain, before its cells are regrouped")
+        return self.domain
 
     @property
     def workload(self) -> Workload | None:

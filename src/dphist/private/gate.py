@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphist.errors import MechanismError, RightUsed
 from dphist.kernels.grouping import labels_ok, largest_label, part_sums, two_ways
 from dphist.model.budget import Budget
+from dphist.model.coded import Countable
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.exact import Number, shares
 from dphist.model.histogram import Histogram
@@ -53,6 +54,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.facts import Noisy, part_workload
 from dphist.private.gradual import Gradual
+from dphist.private.held import Held
 from dphist.private.noise import Noise
 from dphist.private.pricing import UnitBudget, add_noise, floats_in_place, select
 from dphist.private.questions import (
@@ -117,6 +119,7 @@ class PrivateCounts(Gradual):
 
     def select(self, mask: ArrayLike) -> tuple[PrivateCounts, PrivateCounts]:
         """Separate the chosen parts from the rest: disjoint cells, each side with the whole budget."""
+        self._insist_on_cells()
         chosen = _owned(mask, bool)
         if chosen.shape != (self.parts,):
             raise MechanismError("mask must have one entry for each part")
@@ -269,6 +272,13 @@ class PrivateCounts(Gradual):
                 "these are sums, which may be negative: this question has its proof for counts alone"
             )
 
+    def _insist_on_cells(self) -> None:
+        """Refuse, before anything is used up, to visit cells that nobody can write out."""
+        if not all(held is None or isinstance(held, np.ndarray) for held in tuple(self._right)):
+            raise MechanismError(
+                "this mechanism regroups every combination, and the domain has too many for that"
+            )
+
     def _take(self) -> IntArray | None:
         try:
             return self._right.pop()
@@ -279,6 +289,10 @@ class PrivateCounts(Gradual):
 
     def _question(self, question: _Question) -> _Question:
         """Take a copy that nobody else holds, of a question whose promise has been proved for its exact type."""
+        if isinstance(next(iter(self._right), None), Held) and not hasattr(question, "tables"):
+            raise MechanismError(
+                "of records only tables are asked: measure TableTotals or RangedTables, choose by TableErrors"
+            )
         if self._unproven:
             return question
         if not is_proven(question):
@@ -325,6 +339,7 @@ class PrivateCounts(Gradual):
 
     def _grouped(self, labels: ArrayLike, parts: int | None) -> tuple[IntArray, int]:
         """A label for each cell, and how many parts there are; refused if one names no part."""
+        self._insist_on_cells()
         groups = _owned(labels, np.int64).reshape(-1)
         if groups.size != self.size:
             raise MechanismError("labels must have one entry for each cell")
@@ -360,7 +375,7 @@ def _owned(given: ArrayLike, kind: type[Any]) -> NDArray[Any]:
 
 
 def open_gate(
-    histogram: Histogram | Sums,
+    data: Histogram | Sums | Countable,
     budget: Number | Budget,
     unit: Unit,
     *,
@@ -371,20 +386,23 @@ def open_gate(
 ) -> tuple[PrivateCounts, Transcript]:
     """Fuse private counts with a budget; returns the one right to ask, and the transcript that will fill up.
 
-    A bare number is pure ε. ``pay`` is called once, before the first noise is drawn, and must make the spending
-    durable; if it raises, nothing has been drawn. Sums of values are cells of either sign, of which ``unit`` says how
-    many *steps* somebody moves (`dphist.model.measure.Quantity.in_steps`); they are measured, not chosen or segmented
-    by, since the proofs of scores and costs, and of queries that say ``of_counts``, are about counts. ``unproven`` lets
-    questions without a proof be asked, as they are: for tests and audits of mechanisms that may be wrong, on counts
-    that are nobody's. Nothing that publishes sets it.
+    Of records of a domain of any size tables can be asked (`dphist.private.held`). A bare number is pure ε. ``pay`` is
+    called once, before the first noise is drawn, and must make the spending durable; if it raises, nothing has been
+    drawn. Sums of values are cells of either sign, of which ``unit`` says how many *steps* somebody moves
+    (`dphist.model.measure.Quantity.in_steps`); they are measured, not chosen or segmented by, since the proofs of
+    scores and costs, and of queries that say ``of_counts``, are about counts. ``unproven`` lets questions without a
+    proof be asked, as they are: for tests and audits of mechanisms that may be wrong, on counts that are nobody's.
+    Nothing that publishes sets it.
     """
+    if not isinstance(data, Histogram | Sums):
+        return open_held(Held(data), data.domain, budget, unit, workload, noise, pay)
     # min(x, c) moves by at most one when x does, and so does max(x, −c): a public ceiling keeps one step one step.
-    ceiling = LARGEST_SUM // max(1, histogram.domain.size)
-    flat = histogram.counts.reshape(-1)
-    signed = isinstance(histogram, Sums)
+    ceiling = LARGEST_SUM // max(1, data.domain.size)
+    flat = data.counts.reshape(-1)
+    signed = isinstance(data, Sums)
     within = not flat.size or (flat.max() <= ceiling and (not signed or flat.min() >= -ceiling))
     counts = flat if within else np.clip(flat, -ceiling, ceiling)
-    right, transcript = open_held(counts, histogram.domain, budget, unit, workload, noise, pay, unproven)
+    right, transcript = open_held(counts, data.domain, budget, unit, workload, noise, pay, unproven)
     right._signed = signed
     return right, transcript
 

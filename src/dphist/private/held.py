@@ -1,4 +1,18 @@
-"""What a right over records holds in the place of cells: records of which tables can be counted, and nothing else."""
+"""Records behind the gate, where nobody can write out the cells: tables of them are counted, and nothing else.
+
+A table of forty columns spans more cells than any memory has, but each of its records is forty small numbers.
+`dphist.private.gate.open_gate` fuses such records with a budget. What it gives is the same right over the very same
+cells, most of which are never visited: one *step* is one cell changing by one, that is, one record more or less. So the
+gate's proof is the proof here: `split` composes sequentially; `measure` and `choose` lose at most the budget by the
+promises of their questions; a person of several rows is several steps; noise is priced where it is for cells, in both
+currencies. Nothing is calibrated here.
+
+What differs is what a right can do. The verbs that regroup cells would have to visit them, and are refused; so is,
+before it is paid for, a question that is not about tables of few attributes. Use the questions that are made for
+records: `TableTotals`, `RangedTables`, `TopDependence`, and the score `TableErrors`.
+
+Nothing above the gate sees a code: mechanisms import neither sources nor `dphist.model.coded`'s columns.
+"""
 
 from __future__ import annotations
 
@@ -58,23 +72,6 @@ def table_shapes(layout: Layout, tables: Sequence[Axes]) -> list[tuple[int, ...]
     shapes = [tuple(layout.shape[axis] for axis in axes) for axes in tables]
     check_tables([math.prod(shape) for shape in shapes])
     return shapes
-
-
-def distances(counts: Any, layout: Layout, tables: Sequence[Axes], model: IntArray) -> list[int]:
-    """How far each table is from a model that says each cell, one table after the other in C order: Σ |x − model|."""
-    found, begin = [], 0
-    for table in count_tables(counts, layout, tables):
-        # The model is cut where counts are: a public number stays one, and no sum overflows.
-        said = np.clip(model[begin : begin + table.size], 0, ceiling(table.shape))
-        begin += table.size
-        found.append(int(np.abs(table.reshape(-1) - said).sum()))
-    return found
-
-
-def check_model(layout: Layout, tables: Sequence[Axes], model: IntArray) -> None:
-    """Insist on a number for each cell of each table."""
-    if model.shape != (sum(map(math.prod, table_shapes(layout, tables))),):
-        raise MechanismError("model: give one number for each cell of each table")
 
 
 def check_axes(tables: Sequence[Axes]) -> None:

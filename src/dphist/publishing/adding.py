@@ -19,8 +19,8 @@ from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.transcript import Transcript
 from dphist.model.workload import Workload
+from dphist.private.gate import open_gate, open_replay
 from dphist.private.noise import Keystream, Noise
-from dphist.private.records import open_records_gate, open_records_replay
 from dphist.publishing.account import account, paid_by
 from dphist.publishing.custody import allowed_share, remind_of, watched
 from dphist.publishing.preflight import preflight
@@ -140,7 +140,7 @@ def added_release(
         share=budget.amount / whole.amount,
         paid=None if release.receipt is None else release.receipt.payment,
     )
-    right, asked = open_records_gate(records, budget, unit, workload=release.workload, noise=noise, pay=pay)
+    right, asked = open_gate(records, budget, unit, workload=release.workload, noise=noise, pay=pay)
     mechanism.measure(right, tables)
     # As if one right had been split in two: the same questions at the same prices, one branch for each.
     transcript = Transcript(
@@ -150,7 +150,7 @@ def added_release(
             for entry in part
         ]
     )
-    both, replay = open_records_replay(release.domain, whole, unit, transcript, workload=release.workload)
+    both, replay = open_replay(release.domain, whole, unit, transcript, workload=release.workload)
     found = mechanism.estimate_tables(both)
     replay.finish()
     wide = goes_wide(mechanism, release.domain, release.workload)

@@ -15,7 +15,6 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
-from dphist.private.records import open_records_gate
 from dphist.release.cells import cells_of
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
@@ -31,12 +30,10 @@ def release_of(
     pay: Callable[[], None] | None = None,
 ) -> Release:
     """Let a mechanism use the one right to ask: about cells, or about records, whose domain is never written out."""
-    if isinstance(data, Histogram | Sums):
-        right, transcript = open_gate(data, budget, unit, workload=workload, noise=noise, pay=pay)
-        estimate = mechanism.estimate(right)
-    else:
-        records, transcript = open_records_gate(data, budget, unit, workload=workload, noise=noise, pay=pay)
-        estimate = mechanism.estimate_tables(records)
+    right, transcript = open_gate(data, budget, unit, workload=workload, noise=noise, pay=pay)
+    estimate = (mechanism.estimate if isinstance(data, Histogram | Sums) else mechanism.estimate_tables)(
+        right
+    )
     return Release(
         data.domain,
         cells_of(data.domain, estimate),

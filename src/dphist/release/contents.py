@@ -172,11 +172,10 @@ class Contents:
     def _replay(self) -> Any:
         # Loaded here: only a replay asks again.
         from dphist.mechanisms.protocol import goes_wide
-        from dphist.private.records import PrivateRecords
 
         mechanism = self.mechanism
         if goes_wide(mechanism, self.domain, self.workload):
-            made: Any = self._replayed(lambda right: mechanism.estimate_tables(PrivateRecords(right)))
+            made: Any = self._replayed(mechanism.estimate_tables)
         elif self.domain.size > LARGEST_ARRAY and self.cells.form != DenseCells.form:
             raise TooLargeError(
                 f"the domain has {self.domain.size:,} combinations, too many for an estimate of every one: ask "

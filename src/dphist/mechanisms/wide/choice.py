@@ -22,19 +22,19 @@ from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
 from dphist.mechanisms.wide.plan import planned_variances, wanted_tables
 from dphist.mechanisms.wide.ranges import asked_squares, plan_axes
 from dphist.model.law import NoiseLaw
-from dphist.private.records import PrivateRecords
+from dphist.private.gate import PrivateCounts
 
 
-def publish_tables(data: PrivateRecords) -> tuple[str, Residuals | Mixture, TableEstimate]:
+def publish_tables(data: PrivateCounts) -> tuple[str, Residuals | Mixture, TableEstimate]:
     """Use a right up by the way that is expected to be off by least: the reason, who was chosen, and the tables."""
     plain_tables, mixture = Residuals(), Mixture()
-    trees = plan_axes(data.domain, asked_ranges(data, None), gaussian=data.law().gaussian)
+    trees = plan_axes(data.whole, asked_ranges(data, None), gaussian=data.law().gaussian)
     if trees:
         parts = [
-            math.sqrt(tree.squares / asked_squares(data.domain.attributes[axis]))
+            math.sqrt(tree.squares / asked_squares(data.whole.attributes[axis]))
             for axis, tree in trees.items()
         ]
-        names = ", ".join(data.domain.names[axis] for axis in trees)
+        names = ", ".join(data.whole.names[axis] for axis in trees)
         said = f"and blocks of all sizes along {names} with them (residuals), whose ranges will typically be off by"
         said = f"{said} {float(np.mean(parts)):.0%} of what sums of single counts would be"
         return said, plain_tables, plain_tables.estimate_tables(data)

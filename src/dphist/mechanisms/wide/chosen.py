@@ -21,7 +21,7 @@ from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.fit import fit_together
 from dphist.mechanisms.wide.plan import Kinds, pair_weights
 from dphist.model.law import NoiseLaw
-from dphist.private.records import PrivateRecords
+from dphist.private.gate import PrivateCounts
 from dphist.private.scores.tables import TableErrors, chosen_tables
 
 # Rounds of choosing pairs; after the first the model knows what was measured.
@@ -50,14 +50,14 @@ def picks(law: NoiseLaw, total: float, columns: int, pairs: int) -> int:
     return int(min(pairs, max(1.0, wanted)))
 
 
-def measure_singles(data: PrivateRecords) -> ResidualNoise:
+def measure_singles(data: PrivateCounts) -> ResidualNoise:
     """Measure single columns with a whole right."""
     every = [(axis,) for axis, size in enumerate(data.shape) if size > 1]
     return ResidualNoise(measure_residuals(data, every or [()], by_cells=True))
 
 
 def measure_chosen(
-    data: PrivateRecords, pairs: Sequence[Axes], total: float, kinds: Kinds, classes: int, steps: int
+    data: PrivateCounts, pairs: Sequence[Axes], total: float, kinds: Kinds, classes: int, steps: int
 ) -> tuple[ResidualNoise, int]:
     """Measure single columns, then in rounds those pairs that a model gets most wrong; says how many.
 

@@ -18,7 +18,7 @@ read off made-up tables (`widerule` in `bench/results/once.md`: `hidden`) and ch
 Nobody knows δ. Sampling alone makes it 0.3 √(c · cells ÷ records), c = Π(1 − 1/n); beyond that a public prior says
 nothing a third of the time, and otherwise any size from 0.002 to 0.5, times the mean √c. A noisy pilot query turns it
 into a posterior (`Outlook.seen`): how far the most dependent tenth of the pairs is from independence
-(`dphist.private.queries.dependence.TopDependence`). Dependence is uneven, and that mean is known as well as the mean
+(`dphist.private.queries.tables.TopDependence`). Dependence is uneven, and that mean is known as well as the mean
 over all pairs would be. It lies 1.2 times above that one where all pairs depend alike, and up to eight times where few
 do; nobody knows which, so all are thought of. What is done is what is expected to lose least against the best of the
 three. The query is asked where every way is expected to lose more than 5 % without it.

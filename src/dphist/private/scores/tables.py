@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import math
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.model.coded import Axes
-from dphist.private.held import check_axes, check_model, distances
+from dphist.private.held import ceiling, check_axes, count_tables, table_shapes
 from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
 # Distances of tables that do not count alike: times a weight, which is 2¹⁰ at most, they fit 64 bits.
@@ -58,13 +60,13 @@ class TableErrors:
 
     def draws(self, layout: Layout) -> int:
         """One choice after the other."""
-        check_model(layout, self.tables, self.model)
+        _check_model(layout, self.tables, self.model)
         return self.picks
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score every table once, and offer those that are left."""
         apart, penalties = (
-            distances(counts, layout, self.tables, self.model),
+            _distances(counts, layout, self.tables, self.model),
             np.clip(self.penalties, 0, 2**61),
         )
         if self.weights is None:
@@ -88,3 +90,20 @@ def chosen_tables(picks: IntArray, tables: int) -> list[int]:
     """
     left = list(range(tables))
     return [left.pop(int(pick)) for pick in picks.reshape(-1)]
+
+
+def _distances(counts: Any, layout: Layout, tables: Sequence[Axes], model: IntArray) -> list[int]:
+    """How far each table is from a model that says each cell, one table after the other in C order: Σ |x − model|."""
+    found, begin = [], 0
+    for table in count_tables(counts, layout, tables):
+        # The model is cut where counts are: a public number stays one, and no sum overflows.
+        said = np.clip(model[begin : begin + table.size], 0, ceiling(table.shape))
+        begin += table.size
+        found.append(int(np.abs(table.reshape(-1) - said).sum()))
+    return found
+
+
+def _check_model(layout: Layout, tables: Sequence[Axes], model: IntArray) -> None:
+    """Insist on a number for each cell of each table."""
+    if model.shape != (sum(map(math.prod, table_shapes(layout, tables))),):
+        raise MechanismError("model: give one number for each cell of each table")
