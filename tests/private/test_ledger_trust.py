@@ -223,7 +223,7 @@ def test_a_note_cut_short_is_passed_over(path):
         with Ledger.open(path) as ledger:
             ledger.reserve("adults", 0.01, "next")
             head = ledger.head()
-    from dphist.private.ledger.witness import Witness
+    from dphist.private.ledger.journal import Witness
 
     assert Witness(witness).head() == head
 

@@ -5,8 +5,7 @@
     totals.py    amounts, totals in ε, (ε, δ) and ρ, and the rule by which a spend fits one
     units.py     for whom a budget counts, and what a spend for somebody else costs in it
     lines.py     the history: hash-chained lines, and the books that follow from them
-    journal.py   lines as they are stored, read, added and held to what others have noted
-    witness.py   a note beside the ledger of how far it had come, against restoring an old one
+    journal.py   lines as they are stored, read, added and held to what others have noted, a witness above all
     store.py     what a store promises, and what all do alike: turns, transactions, forks
     sqlite.py    the store: one file, many processes
     postgres.py  the store: one database, many machines

@@ -15,14 +15,13 @@ from dphist.extras import need
 from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
-from dphist.private.ledger.journal import Journal
+from dphist.private.ledger.journal import Journal, Witness
 from dphist.private.ledger.lines import START, Entry, Fund, Head
 from dphist.private.ledger.reading import Readings
 from dphist.private.ledger.sqlite import SqliteStore
 from dphist.private.ledger.store import Store
 from dphist.private.ledger.totals import Spend, Sums, Total
 from dphist.private.ledger.units import Protected, charged, described, written
-from dphist.private.ledger.witness import Witness
 from dphist.private.ledger.wording import (
     apart,
     beside,
@@ -140,7 +139,7 @@ class Ledger(Readings):
         # Read first: whatever the witness has seen was durable before, so the ledger read next must hold it.
         seen = watch.head() if watch else START
         if path is not None and seen.number and empty(path):
-            raise older(path, watch)
+            raise older(path, kept)
         made = cls(store, watch)
         try:
             made._journal.begin(seen)

@@ -17,7 +17,6 @@ from dphist.model.exact import shown
 from dphist.private.ledger.lines import Fund, Head
 from dphist.private.ledger.totals import Spend, Total, most_epsilon
 from dphist.private.ledger.units import described
-from dphist.private.ledger.witness import Witness
 
 _FREE = "answer from the releases you have, which is free"
 
@@ -187,10 +186,10 @@ def unknown(dataset: str, names: list[str], place: str) -> errors.UnknownDataset
     )
 
 
-def older(place: object, witness: Witness | None) -> errors.LedgerError:
+def older(place: object, witness: Path | None) -> errors.LedgerError:
     """Refuse a ledger that does not hold a line it once held."""
     return errors.LedgerError(
-        f"the ledger {place} is older than its witness{f' {witness.path}' if witness else ''}, or another one: spends "
+        f"the ledger {place} is older than its witness{f' {witness}' if witness else ''}, or another one: spends "
         "are missing. Put the newest ledger back. If it is lost, move the witness away and reserve what was spent "
         "since, as docs/ledger.md describes"
     )
