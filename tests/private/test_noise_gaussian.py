@@ -37,7 +37,7 @@ def chances(variance: Fraction) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("variance", VARIANCES, ids=str)
 def test_the_body_has_its_probabilities(variance: Fraction, draws: int) -> None:
     """χ² over up to 400 bins; the seed is fixed, and the false alarm would be 10⁻⁶."""
-    drawn = Noise(Keystream.for_tests(2026)).gaussian(variance, draws)
+    drawn = Noise(Keystream.for_tests(2026)).add_gaussian(np.zeros(draws, dtype=np.int64), variance)
     places, mass = chances(variance)
     # Bins of whole integers with at least 50 expected draws each.
     target = max(50.0 / draws, 1 / 400)
@@ -205,13 +205,13 @@ def test_block_edges_and_signs() -> None:
 
 def test_tiny_and_huge_and_wrong_variances() -> None:
     noise = Noise(Keystream.for_tests(1))
-    assert not noise.gaussian(Fraction(1, 10**6), 1000).any()
-    assert abs(noise.gaussian(Fraction(2**105), 100)).max() > 2**50
+    assert not noise.add_gaussian(np.zeros(1000, dtype=np.int64), Fraction(1, 10**6)).any()
+    assert abs(noise.add_gaussian(np.zeros(100, dtype=np.int64), Fraction(2**105))).max() > 2**50
     values = np.arange(5)
     assert noise.add_gaussian(values, Fraction(1, 10**6)).tolist() == values.tolist()
     for wrong in (Fraction(0), Fraction(-1), Fraction(2**106)):
         with pytest.raises(InputError, match="variance"):
-            noise.gaussian(wrong, 3)
+            noise.add_gaussian(values, wrong)
 
 
 @pytest.mark.parametrize("size", [5, 1 << 16])
@@ -219,7 +219,7 @@ def test_tiny_and_huge_and_wrong_variances() -> None:
 @pytest.mark.filterwarnings("error")
 def test_variances_smaller_than_any_float_can_be_drawn(variance, size):
     """All but a chance that nobody lives to see is zero; it had been an overflow, after payment."""
-    assert not Noise(Keystream.for_tests(3)).gaussian(variance, size).any()
+    assert not Noise(Keystream.for_tests(3)).add_gaussian(np.zeros(size, dtype=np.int64), variance).any()
 
 
 @pytest.mark.parametrize(("scale", "threshold"), [(Fraction(1, 10**400), 1), (Fraction(1), 10**400)])

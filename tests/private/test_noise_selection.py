@@ -30,15 +30,12 @@ def test_many_parts_follow_the_law():
     assert stats.chisquare(seen, probabilities(SCORES, RATE * Fraction(21, 20)) * parts).pvalue < 1e-6
 
 
-def test_rates_and_divisors_are_per_part():
+def test_divisors_are_per_part():
     parts = 60_000
     scores = np.tile([0, 4], parts)
     starts = np.arange(parts + 1) * 2
-    rates = [Fraction(1), Fraction(1, 2), Fraction(1, 4)] * (parts // 3)
-    one = Noise(Keystream.for_tests(2)).select(scores, starts, rates)
     divisors = np.array([1, 2, 4] * (parts // 3))
-    two = Noise(Keystream.for_tests(2)).select(scores, starts, Fraction(1), divisors)
-    assert (one == two).all()
+    one = Noise(Keystream.for_tests(2)).select(scores, starts, Fraction(1), divisors)
     for which, rate in enumerate((1, 0.5, 0.25)):
         seen = np.bincount(one[which::3], minlength=2)
         assert stats.chisquare(seen, probabilities(np.array([0, 4]), rate) * (parts // 3)).pvalue > 1e-6
@@ -141,9 +138,7 @@ def test_starts_must_cover_the_candidates(starts):
 
 def test_rates_must_make_sense():
     noise, scores, starts = Noise.system(), np.arange(4), np.array([0, 2, 4])
-    with pytest.raises(InputError, match="rates"):
+    with pytest.raises(InputError, match="rate"):
         noise.select(scores, starts, Fraction(-1))
-    with pytest.raises(InputError, match="rates"):
-        noise.select(scores, starts, [Fraction(1)])
     with pytest.raises(InputError, match="divisors"):
         noise.select(scores, starts, Fraction(1), np.array([1, 0]))

@@ -6,7 +6,6 @@ sampler. Behind a gate, a `RecordingNoise` shows it, as exact fractions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -93,17 +92,13 @@ class RecordingNoise(Noise):
         self,
         scores: IntArray,
         starts: IntArray,
-        rates: Fraction | Sequence[Fraction],
+        rate: Fraction,
         divisors: IntArray | None = None,
     ) -> IntArray:
-        """Note the rates, then choose."""
-        chosen = super().select(scores, starts, rates, divisors)
-        each = [rates] if isinstance(rates, Fraction | int) else list(rates)
-        if divisors is not None:
-            each = [
-                Fraction(rate) / int(by) for rate, by in zip(each * len(divisors), divisors, strict=False)
-            ]
-        self._keep(Draw("select", tuple(map(Fraction, each)), len(starts) - 1), chosen)
+        """Note the rate of every part, then choose."""
+        chosen = super().select(scores, starts, rate, divisors)
+        each = [rate] if divisors is None else [rate / int(by) for by in divisors]
+        self._keep(Draw("select", tuple(each), len(starts) - 1), chosen)
         return chosen
 
     def _keep(self, draw: Draw, given: IntArray, added_to: IntArray | None = None) -> None:

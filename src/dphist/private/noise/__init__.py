@@ -19,7 +19,6 @@ the fast path's error it takes longer, so its time is data-dependent (the privac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
@@ -97,11 +96,6 @@ class Noise:
         rest[stays] = 0
         return values + rest
 
-    def gaussian(self, variance: Fraction, shape: int | tuple[int, ...]) -> Int64s:
-        """Draw integers with probability ∝ exp(−k²/2·variance), exactly."""
-        out = np.zeros(shape, dtype=np.int64)
-        return self.add_gaussian(out, variance, out)
-
     def add_gaussian(self, values: Int64s, variance: Fraction, out: Int64s | None = None) -> Int64s:
         """Add discrete Gaussian noise to integers in one pass; ``out`` may be ``values`` itself.
 
@@ -140,33 +134,28 @@ class Noise:
         self,
         scores: Int64s,
         starts: Int64s,
-        rates: Fraction | Sequence[Fraction],
+        rate: Fraction,
         divisors: Int64s | None = None,
     ) -> Int64s:
         """Choose a candidate in every part: i with probability ∝ exp(rate·score_i), exactly.
 
         Part p holds candidates ``starts[p] … starts[p + 1] − 1``; the answer counts from the part's start.
-        Rates are one for all parts or one a part; ``divisors`` (positive integers, one a part) divide them,
-        so that 10⁵ parts with their own ranges need no 10⁵ fractions. Scores may span all of int64.
+        ``divisors`` (positive integers, one a part) divide the rate. Scores may span all of int64.
         """
         scores = np.ascontiguousarray(scores, dtype=np.int64)
         starts = np.ascontiguousarray(starts, dtype=np.int64)
         count = len(starts) - 1
         if count < 0 or starts[0] != 0 or starts[-1] != len(scores) or (np.diff(starts) < 1).any():
             raise InputError("starts: must rise from 0 to the number of candidates, one or more a part")
-        shared = isinstance(rates, Fraction | int)
-        each: Sequence[Fraction] = [rates] if isinstance(rates, Fraction | int) else list(rates)
-        if not shared and len(each) != count:
-            raise InputError("rates: give one rate, or one for every part")
-        if min(each, default=0) < 0:
-            raise InputError("rates: must not be negative")
+        if rate < 0:
+            raise InputError("rate: must not be negative")
         if divisors is not None and (len(divisors) != count or (divisors < 1).any()):
             raise InputError("divisors: give one positive integer for every part")
 
         def rate_of(part: int) -> Fraction:
-            return Fraction(each[0 if shared else part]) / (1 if divisors is None else int(divisors[part]))
+            return rate / (1 if divisors is None else int(divisors[part]))
 
-        doubles = np.ones(count) * [_selection.rounded(rate) for rate in each]
+        doubles = np.full(count, _selection.rounded(rate))
         if divisors is not None:
             doubles /= divisors
         return _selection.select(self.keystream, scores, starts, doubles, rate_of)
