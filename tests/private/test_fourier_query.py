@@ -72,15 +72,6 @@ def test_answers_are_the_waves_of_the_counts(shape, basis):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_step_moves_the_answers_further_than_promised(shape, basis, monkeypatch):
     """Every step from quiet, busy and enormous data: the sum of changes never passes the scale."""
-    # Every corner is cut out of the same waves: one transform of each data set is enough.
-    known = {}
-
-    def once(counts, *of):
-        if (key := counts.tobytes()) not in known:
-            known[key] = coordinates(counts, *of)
-        return known[key]
-
-    monkeypatch.setattr(spectrum, "coordinates", once)
     n = int(np.prod(shape))
 
     @cache

@@ -174,7 +174,7 @@ def test_only_questions_about_tables_are_asked() -> None:
     with pytest.raises(MechanismError, match="TableTotals or RangedTables"):
         right.measure(Identity())
     with pytest.raises(MechanismError, match="TableErrors"):
-        right.choose(Medians(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)))  # type: ignore[arg-type]
+        right.choose(Medians(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)))
 
     class Cheaper(TableTotals):
         def scales(self, layout: Any) -> Any:

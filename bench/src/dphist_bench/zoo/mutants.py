@@ -50,13 +50,12 @@ class _Quiet(Noise):
 
 
 class _Insensitive(Noise):
-    def select(self, scores: IntArray, starts: IntArray, rates: Any, *more: Any) -> IntArray:
-        doubled = 2 * rates if isinstance(rates, Fraction) else [2 * rate for rate in rates]
-        return super().select(scores, starts, doubled, *more)
+    def select(self, scores: IntArray, starts: IntArray, rate: Any, *more: Any) -> IntArray:
+        return super().select(scores, starts, 2 * rate, *more)
 
 
 class _Greedy(Noise):
-    def select(self, scores: IntArray, starts: IntArray, rates: Any, *more: Any) -> IntArray:
+    def select(self, scores: IntArray, starts: IntArray, rate: Any, *more: Any) -> IntArray:
         return np.array([np.argmax(scores[first:last]) for first, last in pairwise(starts)], dtype=np.int64)
 
 

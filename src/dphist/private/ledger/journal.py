@@ -39,7 +39,7 @@ class Journal:
         self.store.check()
         with self.store.reading() as run:
             self.catch_up(run)
-            noted = self.witness and self.witness.path
+            noted = None if self.witness is None else self.witness.path
             self.require(run, seen, lambda: older(self.store.place, noted))
         if not self.books.head.number:
             with self.writing() as run:
