@@ -66,9 +66,7 @@ def test_a_threshold_that_is_too_low_falls(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_delta_that_is_not_shared_among_keys_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     right = discovery.threshold
     monkeypatch.setattr(
-        discovery,
-        "threshold",
-        lambda kind, size, unit, delta, cells: right(kind, size, Unit(), delta, cells),
+        discovery, "threshold", lambda kind, size, unit, delta, cells: right(kind, size, Unit(), delta, cells)
     )
     report = audit_discovery(epsilon=1, delta="1/20", unit=Unit(cells=6), runs=6000)
     assert not report.passed, report

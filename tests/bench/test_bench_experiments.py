@@ -61,13 +61,7 @@ class _Dice:
 def dice(monkeypatch):
     def make(stop_at=None):
         experiment = Experiment(
-            name="efpa/dice",
-            title="Dice",
-            work=_Dice(stop_at),
-            trials=12,
-            views=(),
-            reported="",
-            differs="",
+            name="efpa/dice", title="Dice", work=_Dice(stop_at), trials=12, views=(), reported="", differs=""
         )
         monkeypatch.setattr(catalogue, "load", lambda name: experiment)
         return experiment

@@ -13,8 +13,7 @@ from dphist_bench.views.skylines import SkylinePlot, SkylineTable, appearances
 
 
 @pytest.mark.parametrize(
-    ("paper", "tables", "figures"),
-    [("xu2013", (2, 3), range(6, 21)), ("kellaris", (2,), range(3, 19))],
+    ("paper", "tables", "figures"), [("xu2013", (2, 3), range(6, 21)), ("kellaris", (2,), range(3, 19))]
 )
 def test_every_table_and_figure_can_be_asked_for(paper, tables, figures):
     for what in (*(f"table{n}" for n in tables), *(f"figure{n}" for n in figures)):

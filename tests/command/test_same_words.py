@@ -115,9 +115,7 @@ def test_what_the_planners_page_says_is_what_plan_says():
 def test_a_release_of_many_cells_has_one_forecast():
     """Above 8,192 cells the start had shown plain noise without saying so, and the plan nothing."""
     large = Start(
-        source="large.csv",
-        public={**PUBLIC, "place": "0 to 799", "hour": "0 to 23"},
-        workload="marginals:2",
+        source="large.csv", public={**PUBLIC, "place": "0 to 799", "hour": "0 to 23"}, workload="marginals:2"
     )
     (forecast,) = plan(large.domain, 1, "marginals:2", mechanisms=["auto"])
     assert forecast.shown.startswith("at most ")

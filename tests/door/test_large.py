@@ -37,10 +37,7 @@ def _release(name: str, mechanism: str, epsilon: float = 1) -> Release:
     counts = np.arange(domain.size) * 2654435761 % 7
     counts[5] = 100_000
     return dphist.publish(
-        Histogram(domain, counts.reshape(domain.shape)),
-        epsilon=epsilon,
-        mechanism=mechanism,
-        unattended=True,
+        Histogram(domain, counts.reshape(domain.shape)), epsilon=epsilon, mechanism=mechanism, unattended=True
     )
 
 
@@ -66,13 +63,7 @@ def test_row_groups_hold_what_their_rows_need(name: str, tmp_path: Path) -> None
                 told.add(name_of)
                 assert (said.min, said.max) == (min(column.to_pylist()), max(column.to_pylist()))
         begin += table.num_rows
-    wanted = {
-        "cube": {"a", "s"},
-        "plane": {"a"},
-        "levels": {"a"},
-        "short": {"one", "b"},
-        "days": {"day"},
-    }
+    wanted = {"cube": {"a", "s"}, "plane": {"a"}, "levels": {"a"}, "short": {"one", "b"}, "days": {"day"}}
     assert told == wanted[name]
     question = f"select {labels.column_names[-2]}, count(*), sum(estimate) from $1 group by 1 order by 1"
     found = duckdb.sql(question.replace("$1", f"'{tmp_path}/a.parquet'")).fetchall()

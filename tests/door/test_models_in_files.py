@@ -243,12 +243,7 @@ def test_a_reader_loads_no_mechanism_and_nothing_of_the_trusted_core(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ["show"],
-        ["query", "x=2"],
-        ["report", "-o", "p.html"],
-        ["export", "-o", "c.csv"],
-    ],
+    [["show"], ["query", "x=2"], ["report", "-o", "p.html"], ["export", "-o", "c.csv"]],
     ids=lambda command: command[0],
 )
 def test_commands_that_read_load_no_mechanism(command, tmp_path):

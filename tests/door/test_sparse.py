@@ -16,13 +16,7 @@ from scipy import stats
 
 import dphist
 from dphist import audit
-from dphist.errors import (
-    MechanismError,
-    QueryError,
-    ReleaseError,
-    TooLargeError,
-    VerificationError,
-)
+from dphist.errors import MechanismError, QueryError, ReleaseError, TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain, Nominal, Ordinal

@@ -127,10 +127,7 @@ WRONG: dict[str, list[Any]] = {
         (("sizes",), np.array([0, 4])),
         (("inner",), {"model": "groups"}),
     ],
-    "predictive": [
-        (("measured", "cells"), np.arange(3)),
-        (("counts",), "published"),
-    ],
+    "predictive": [(("measured", "cells"), np.arange(3)), (("counts",), "published")],
 }
 
 

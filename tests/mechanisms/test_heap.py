@@ -214,10 +214,7 @@ def test_nothing_is_set_apart_where_no_value_stands_out_or_records_are_few() -> 
 def test_the_top_of_a_hill_is_no_wall_and_every_question_costs_what_it_is_said_to() -> None:
     price, hill, one = Fraction(1, 32), np.ones((40, 40), dtype=np.int64), np.ones((40, 40), dtype=np.int64)
     hill[:, 20:23], one[:, 20] = 50, 100
-    for counts, found, spent in (
-        (hill, (), price + price / 2),
-        (one, ((1, 20),), price + price / 2 + price),
-    ):
+    for counts, found, spent in ((hill, (), price + price / 2), (one, ((1, 20),), price + price / 2 + price)):
         total = float(counts.sum())
         heaps, rest = find_point_masses(open_counts(counts, 100, seed=1), total, total, price)
         assert heaps == found

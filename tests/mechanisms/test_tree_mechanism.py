@@ -9,10 +9,7 @@ import pytest
 
 from dphist.errors import MechanismError
 from dphist.mechanisms.tree import Tree, bucket_levels
-from dphist.mechanisms.trees.shares import (
-    box_energy,
-    contrasts,
-)
+from dphist.mechanisms.trees.shares import box_energy, contrasts
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate

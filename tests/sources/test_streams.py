@@ -48,10 +48,7 @@ def test_a_source_that_was_read_leaves_no_database_behind(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DuckDB kept the rows of a text file, and these its connection: each publication cost 2.5 MB for ever."""
-    rows = {
-        "csv": b"sex,hours\n" + b"F,7.5\nM,3\n" * 3000,
-        "json": b'{"sex": "F", "hours": 7.5}\n' * 3000,
-    }
+    rows = {"csv": b"sex,hours\n" + b"F,7.5\nM,3\n" * 3000, "json": b'{"sex": "F", "hours": 7.5}\n' * 3000}
     path: Any = tmp_path / f"records.{kind}"
     table = pa.table({"sex": ["F", "M"] * 3000, "hours": [7.5, 3.0] * 3000})
     if kind in rows:

@@ -146,10 +146,7 @@ def test_interactive_id3_is_paid_for_and_can_be_replayed(tmp_path):
 
 def test_true_counts_are_never_taken_for_a_release():
     made = histogram(records(50))
-    for learn in (
-        lambda: ReleaseID3("class").fit(made),
-        lambda: weighted_cells(made, "class"),
-    ):
+    for learn in (lambda: ReleaseID3("class").fit(made), lambda: weighted_cells(made, "class")):
         with pytest.raises(NotPrivate, match="publish first"):
             learn()
 

@@ -18,9 +18,7 @@ from dphist.release.cube import Cube
 from dphist.release.cube.moments import read_line
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
-DOMAIN = Domain(
-    [Ordinal("age", range(20, 60)), Nominal("sex", ["F", "M"]), Nominal("place", PLACES)],
-)
+DOMAIN = Domain([Ordinal("age", range(20, 60)), Nominal("sex", ["F", "M"]), Nominal("place", PLACES)])
 
 
 def counts_of(seed=0):
@@ -351,11 +349,7 @@ def test_what_is_said_by_group_of_inferred_cells_holds(
     domain = Domain([Ordinal("x", range(40)), Nominal("g", ["a", "b", "c"])])
     counts = np.rint(np.outer(line, [0.6, 0.3, 0.1])).astype(np.int64)
     sums, records = counts.T @ np.arange(40.0), counts.sum(axis=0)
-    truths = {
-        "sum": sums,
-        "mean": sums / records,
-        "cdf": (np.cumsum(counts, axis=0) / records).T.reshape(-1),
-    }
+    truths = {"sum": sums, "mean": sums / records, "cdf": (np.cumsum(counts, axis=0) / records).T.reshape(-1)}
     truth, held = truths[what], []
     for seed in range(seeds):
         said = getattr(seeded(counts, "posterior", "1/10", seed, domain).by("g"), what)("x")

@@ -11,10 +11,7 @@ from dphist.errors import QueryError
 from dphist.uses import Cube
 
 DOMAIN = dphist.Domain(
-    [
-        dphist.Ordinal("age", range(20, 60)),
-        dphist.Nominal("place", {"north": ["a", "b"], "south": ["c"]}),
-    ]
+    [dphist.Ordinal("age", range(20, 60)), dphist.Nominal("place", {"north": ["a", "b"], "south": ["c"]})]
 )
 
 

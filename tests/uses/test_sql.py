@@ -78,7 +78,7 @@ def test_nothing_else_can_be_reached(release, query, tmp_path):
 def test_settings_are_locked_for_the_query(release):
     found = release.sql(
         "select name, value from duckdb_settings() where name in "
-        "('enable_external_access', 'lock_configuration', 'python_enable_replacements')",
+        "('enable_external_access', 'lock_configuration', 'python_enable_replacements')"
     )
     assert dict(found.rows) == {
         "enable_external_access": "false",
@@ -90,10 +90,7 @@ def test_settings_are_locked_for_the_query(release):
 def test_an_attribute_may_be_called_estimate():
     domain = Domain([Ordinal("estimate", range(3))])
     made = publish(Histogram(domain, np.arange(3)), epsilon=1)
-    assert made.sql("select estimate, estimate_ from release order by 1").columns == (
-        "estimate",
-        "estimate_",
-    )
+    assert made.sql("select estimate, estimate_ from release order by 1").columns == ("estimate", "estimate_")
 
 
 def test_command(release, tmp_path):
