@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import textbook
-from dphist.errors import InputError
 from dphist.kernels.buckets import segmentation
 from dphist.kernels.buckets.segmentation import Rows, segment
 
@@ -200,24 +199,3 @@ def test_known_answers():
     assert segment([0, 9, 0, 9], price=0).tolist() == [0, 1, 2, 3]
     assert segment([0] * 10 + [50] * 10, price=5, loss="absolute").tolist() == [0, 10]
     assert segment([1, 2, 3], bins=10).tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"values": []},
-        {"values": [[1, 2]]},
-        {"price": -1},
-        {"price": float("nan")},
-        {"price": float("inf")},
-        {"bins": 0, "price": None},
-        {"bins": 2},
-        {"price": None},
-        {"loss": "other"},
-        {"values": [0, 2**62]},
-    ],
-)
-def test_wrong_use_is_named(arguments):
-    call = {"values": [1, 2, 3], "price": 1} | arguments
-    with pytest.raises(InputError):
-        segment(call.pop("values"), **call)

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
-def isotonic_blocks(values: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Level and start of every block of the non-decreasing least-squares fit.
+def isotonic(values: FloatArray) -> FloatArray:
+    """The non-decreasing sequence with the least squared distance to ``values``.
 
     A stack of blocks, each at its mean; a new value that lies below the last block is merged into it until
     the levels rise again. Each value is pushed and merged at most once, so the whole takes linear time.
@@ -20,7 +19,8 @@ def isotonic_blocks(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """
     sums: list[float] = []
     starts: list[int] = []
-    for i, value in enumerate(values.tolist()):
+    flat = np.asarray(values, dtype=np.float64).reshape(-1)
+    for i, value in enumerate(flat.tolist()):
         total, start = value, i
         # Compare means by cross-multiplying sums: no division inside the loop.
         while sums and sums[-1] * (i + 1 - start) >= total * (start - starts[-1]):
@@ -28,12 +28,5 @@ def isotonic_blocks(values: FloatArray) -> tuple[FloatArray, IntArray]:
             start = starts.pop()
         sums.append(total)
         starts.append(start)
-    begins = np.array(starts, dtype=np.int64)
-    return np.array(sums) / np.diff(np.append(begins, values.size)), begins
-
-
-def isotonic(values: FloatArray) -> FloatArray:
-    """The non-decreasing sequence with the least squared distance to ``values``."""
-    flat = np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
-    levels, starts = isotonic_blocks(flat)
-    return np.repeat(levels, np.diff(np.append(starts, flat.size)))
+    sizes = np.diff(np.append(np.array(starts, dtype=np.int64), flat.size))
+    return np.repeat(np.array(sums) / sizes, sizes)

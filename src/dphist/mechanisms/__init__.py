@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from dphist.mechanisms.auto import Auto
     from dphist.mechanisms.baseline import Gaussian, Laplace, Uniform
     from dphist.mechanisms.blocks import Blocks, Sort
-    from dphist.mechanisms.bypart import ByPart
+    from dphist.mechanisms.bypart import ByPart, Heap
     from dphist.mechanisms.dpcube import DPCube
     from dphist.mechanisms.fourier import EFPA, FPA, SPA
     from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid
-    from dphist.mechanisms.heap import Heap
     from dphist.mechanisms.hpartition import PHPartition
     from dphist.mechanisms.isotonic import Isotonic
     from dphist.mechanisms.marginals import Marginals

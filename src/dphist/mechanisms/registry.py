@@ -166,7 +166,7 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("sparselaplace", "baselines", "recommended", "schemas too large to write out: the counts above a threshold",
           "sparselaplace:SparseLaplace", paper=papers.SPARSE),
     Entry("heap", "baselines", "paper", "one value of an attribute by itself, and the others beside it",
-          "heap:Heap"),
+          "bypart:Heap"),
     Entry("bypart", "baselines", "paper", "each value of public attributes by itself, all with the whole budget",
           "bypart:ByPart"),
     Entry("noisefirst", "buckets", "paper", "histograms with flat stretches, when single counts are asked for",

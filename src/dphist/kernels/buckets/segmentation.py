@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphist.errors import InputError
 from dphist.kernels.buckets.cheapest import starts_of
 from dphist.kernels.buckets.deviations import rank
 from dphist.kernels.buckets.sweeps import (
@@ -42,7 +41,7 @@ _FINEST_PRICE = 2**10
 def segment(
     values: ArrayLike,
     *,
-    price: Fraction | float | None = None,
+    price: Fraction | float = 0,
     bins: int | None = None,
     loss: Loss = "squared",
 ) -> IntArray:
@@ -51,31 +50,16 @@ def segment(
     With ``price`` the sum of losses plus ``price`` for every bucket is least over all partitions; with
     ``bins`` the sum of losses is least over partitions into exactly that many buckets (or one a value, if
     there are fewer values). Among equally good ones the last bucket is the longest, then the one before it,
-    and so on.
+    and so on. Values are at most `LARGEST_SUM` ÷ their number apart.
 
     Under absolute loss the result is exact for the price rounded to a multiple of 2⁻¹⁰ (a coarser power of
     two for enormous values). Under squared loss bucket costs are exact integers less one rounded fraction,
     and are added as doubles.
     """
     row = np.ascontiguousarray(values, dtype=np.int64)
-    if row.ndim != 1 or row.size == 0:
-        raise InputError("values must be one row of at least one integer")
-    if loss not in ("squared", "absolute"):
-        raise InputError("loss must be 'squared' or 'absolute'")
-    if price is not None and bins is not None:
-        raise InputError("give either price or bins, not both")
-    if price is not None and not (price >= 0 and np.isfinite(float(price))):
-        raise InputError("price must be zero or more, and finite")
-    if bins is not None and bins < 1:
-        raise InputError("bins must be at least 1")
-    low, high = int(row.min()), int(row.max())
-    if row.size * (high - low) > LARGEST_SUM:
-        raise InputError("values are too far apart to be added in 64 bits; divide them by a power of two")
-    shifted = row - low
+    shifted = row - row.min()
     if bins is not None:
         return _fixed(shifted, bins, loss)
-    if price is None:
-        raise InputError("give either price or bins")
     if loss == "squared":
         return _penalised_squared(shifted, float(price))
     return _penalised_absolute(shifted, Fraction(price))

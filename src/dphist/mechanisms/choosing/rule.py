@@ -134,7 +134,7 @@ def _point_masses(request: Request, seen: PilotAnswer) -> Choice | None:
     domain = request.data.domain
     if not seen.point_masses or request.again is None or domain is None:
         return None
-    from dphist.mechanisms.heap import Heap
+    from dphist.mechanisms.bypart import Heap
 
     mechanism = request.again
     for axis, value in reversed(seen.point_masses):
