@@ -55,12 +55,13 @@ def test_wrong_use_is_named(room, monkeypatch, capsys, words, said):
 
 
 def test_how_far_it_has_come_is_said_and_what_does_not_fit_is_sampled(room, monkeypatch, capsys):
-    from dphist.cli import comparing
     from dphist.planning.compare import sampled
     from dphist.waiting import listening
 
     said: list[str] = []
-    monkeypatch.setattr(comparing, "sampled", lambda asked: sampled(asked, 50))
+    monkeypatch.setattr(
+        sys.modules["dphist.planning.compare"], "sampled", lambda asked, *_: sampled(asked, 50)
+    )
     words = ["--mechanism", "laplace", "--mechanism", "uniform", "--trials", "1"]
     with listening(said.append):
         assert command(monkeypatch, "--public", *words) == 0

@@ -8,7 +8,6 @@ own. A cookie would not do: browsers hand it to whatever listens at another port
 from __future__ import annotations
 
 import hmac
-import math
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -35,8 +34,6 @@ from dphist.web.guard import REPORT_POLICY, Door, Guard
 from dphist.web.serve import listen, make_door, run
 
 Curve = list[tuple[str, Forecast]]
-
-_PLOT = (560, 220, 56, 30)
 
 
 def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
@@ -171,35 +168,4 @@ def _described(start: Start, curve: Curve) -> dict[str, Any]:
         "schema": start.schema,
         "commands": start.commands,
         "curve": [(epsilon, each.said) for epsilon, each in curve],
-        "drawn": drawing(curve, float(start.epsilon)) if "/" not in start.epsilon else drawing(curve, None),
     }
-
-
-def drawing(curve: Curve, chosen: float | None) -> dict[str, Any] | None:
-    """Where the points of the curve of expected error lie in its picture, on logarithmic axes."""
-    known = [(float(epsilon), each.error) for epsilon, each in curve if each.error]
-    if len(known) < 2:
-        return None
-    width, height, left, below = _PLOT
-    xs = [math.log10(epsilon) for epsilon, _ in known]
-    ys = [math.log10(error) for _, error in known]
-    low, high = math.floor(min(ys)), math.ceil(max(ys) + 1e-9)
-
-    def x(value: float) -> float:
-        return left + (value - xs[0]) / (xs[-1] - xs[0]) * (width - left - 12)
-
-    def y(value: float) -> float:
-        return 10 + (high - value) / max(1, high - low) * (height - below - 10)
-
-    step = max(1, (high - low) // 4)
-    return {
-        "width": width,
-        "height": height,
-        "points": [(round(x(a), 1), round(y(b), 1)) for a, b in zip(xs, ys, strict=True)],
-        "across": [(round(x(a), 1), f"{epsilon:g}") for a, (epsilon, _) in zip(xs, known, strict=True)],
-        "up": [(round(y(power), 1), f"{10.0**power:,g}") for power in range(low, high + 1, step)],
-        "left": left,
-        "foot": height - below,
-        "chosen": None if chosen is None or not xs[0] <= math.log10(max(chosen, 1e-9)) <= xs[-1]
-        else round(x(math.log10(chosen)), 1),
-    }  # fmt: skip

@@ -20,6 +20,8 @@ from dphist.release.atomic import atomic
 from dphist.report.accuracy import accuracy, relative
 from dphist.report.dossier.known import MARK, Known, plain, to_fill
 from dphist.report.dossier.records import croissant, dcat, registry
+from dphist.report.facts import budget_tree
+from dphist.report.wording import whole
 
 _FOR = {
     "registry_record.yaml": "OpenDP's registry of deployments",
@@ -154,6 +156,8 @@ def filled(name: str, known: Known) -> str:
             release=release,
             unit=release.guarantee.unit,
             receipt=release.receipt,
+            bought=[budget_tree(release)],
+            whole=whole(release.guarantee),
             ledger=known.ledger,
             accuracy=accuracy(release) if "accuracy" in text else (),
         )

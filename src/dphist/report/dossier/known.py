@@ -17,11 +17,8 @@ from dphist.model.exact import shown
 from dphist.model.phrases import counted, visible
 from dphist.release import Release
 from dphist.release.columns import number_names
-from dphist.release.guarantee import Maker
 from dphist.release.tables import in_tables, largest_tables, measured_rows
 from dphist.release.writing import told_columns
-from dphist.report.facts import Spend, budget_tree
-from dphist.report.wording import whole
 from dphist.version import __version__
 
 MARK = "TO FILL"
@@ -85,11 +82,6 @@ class Known:
         )
 
     @property
-    def mechanism(self) -> Maker:
-        """The mechanism's name, its words and who thought of it."""
-        return self.release.maker
-
-    @property
     def variant(self) -> str:
         """Which differential privacy was promised, as the literature calls it."""
         return "Pure DP" if self.release.budget.pure else "Zero-concentrated DP"
@@ -104,20 +96,10 @@ class Known:
         return {name: float(value) for name, value in said.items() if value is not None}
 
     @property
-    def asked(self) -> str:
-        """How much was asked of the records."""
-        return counted(self.release.questions, "question")
-
-    @property
     def spent(self) -> str:
         """What that cost."""
         budget = self.release.budget
         return f"{shown(self.release.spent)} of {shown(budget.amount)} {budget.symbol}"
-
-    @property
-    def bought(self) -> tuple[Spend]:
-        """What each part of the budget bought."""
-        return (budget_tree(self.release),)
 
     @property
     def left(self) -> str:
@@ -154,13 +136,3 @@ class Known:
             self.measured.column(names[name]).to_numpy() for name in ("low", "high", "estimate")
         )
         return ~((high - low) / 2 <= estimate)
-
-    @property
-    def whole(self) -> str:
-        """What the total is of."""
-        return whole(self.release.guarantee)
-
-    @property
-    def total(self) -> str:
-        """The released total with its interval."""
-        return str(self.release.answer())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dphist.model.phrases import counted
 from dphist.release.exporting import web_type
 from dphist.report.dossier.known import Known, to_fill
 
@@ -65,15 +66,15 @@ def registry(known: Known) -> dict[str, Any]:
             "accounting": {
                 "post_processing": "The estimate is computed from noisy answers alone. Polishing: "
                 f"{', then '.join(release.polish) or 'none'}.",
-                "composition": f"{known.asked}; budgets of questions about the same counts add up, of questions about "
-                "disjoint counts only the largest. Exact fractions; the transcript is in the file and replays without "
-                "data.",
+                "composition": f"{counted(release.questions, 'question')}; budgets of questions about the same counts "
+                "add up, of questions about disjoint counts only the largest. Exact fractions; the transcript is in "
+                "the file and replays without data.",
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": "The mechanism and its options were chosen without looking "
                 "at the records, or by answers that are part of the budget. "
                 + to_fill("cleaning and exploration before publishing, if any"),
-                "mechanisms": f"{known.mechanism.name}: {known.mechanism.words} {known.mechanism.reference} "
+                "mechanisms": f"{release.maker.name}: {release.maker.words} {release.maker.reference} "
                 f"Implemented by {known.software}: exact integer noise from a cryptographic keystream (no floating "
                 "point in a draw), budgets as exact fractions. The claim covers outputs; running time is not hidden. "
                 + to_fill("how the records are protected and who has access"),
@@ -142,7 +143,7 @@ def croissant(known: Known) -> dict[str, Any]:
         "citeAs": to_fill("how to cite the release"),
         "rai:personalSensitiveInformation": "Derived from records of people under "
         f"{known.release.guarantee.describe()}; no record is in it.",
-        "rai:dataManipulationProtocol": f"{known.mechanism.name} of {known.software}; the file verifies by replay.",
+        "rai:dataManipulationProtocol": f"{known.release.maker.name} of {known.software}; the file verifies by replay.",
         "rai:dataLimitations": "Every number is an estimate with noise; read it with its interval. Counts with no "
         "interval were not measured.",
         "distribution": [
@@ -206,7 +207,7 @@ def dcat(known: Known) -> dict[str, Any]:
         "dcterms:accessRights": "public",
         "dcterms:provenance": {
             "@type": "dcterms:ProvenanceStatement",
-            "dcterms:description": f"{known.release.guarantee.describe()}; made by {known.mechanism.name} of "
+            "dcterms:description": f"{known.release.guarantee.describe()}; made by {known.release.maker.name} of "
             f"{known.software}.",
         },
         "dcat:distribution": distribution,
