@@ -7,8 +7,8 @@ import pytest
 
 import dphist
 from dphist.errors import QueryError
-from dphist.release.language import read_question
-from dphist.release.writing import stamped
+from dphist.release.asking import read_question
+from dphist.release.held import stamped
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(10)), dphist.Nominal("sex", ["F", "M"])])
 

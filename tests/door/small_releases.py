@@ -7,7 +7,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 import dphist
-from dphist.release.writing import HOW, stamped
+from dphist.release.held import stamped
+from dphist.release.writing import HOW
 
 LINE = dphist.Domain([dphist.Ordinal("age", range(64))])
 PLANE = dphist.Domain([dphist.Ordinal("x", range(20)), dphist.Ordinal("y", range(20))])

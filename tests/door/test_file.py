@@ -11,7 +11,7 @@ import pytest
 
 import dphist
 from dphist.errors import InputError, MechanismError, QueryError, VerificationError
-from dphist.release.writing import stamped
+from dphist.release.held import stamped
 
 DOMAIN = dphist.Domain(
     [

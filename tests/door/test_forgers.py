@@ -27,9 +27,9 @@ from dphist.model.transcript import same_answers
 from dphist.model.unit import Unit
 from dphist.publishing.checking import digest, verify_file
 from dphist.release import reading, writing
-from dphist.release.held import is_one_frame, page_headers, read_footer, wanted_memory
+from dphist.release.held import is_one_frame, page_headers, read_footer, stamped, wanted_memory
 from dphist.release.release import Release
-from dphist.release.writing import HOW, stamped
+from dphist.release.writing import HOW
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(20, 26)), dphist.Nominal("sex", ["F", "M"])])
 TRUE = np.array([[518, 3], [0, 77], [41, 0], [9, 12], [0, 0], [1, 6]])

@@ -5,7 +5,7 @@ import pytest
 
 from dphist.errors import QueryError
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.release.language import read_question
+from dphist.release.asking import read_question
 
 DOMAIN = Domain(
     [

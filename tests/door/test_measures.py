@@ -27,7 +27,8 @@ from dphist.private.scores.boundaries import Boundaries
 from dphist.publishing.account import Account
 from dphist.publishing.making import release_of
 from dphist.publishing.measures import plan_measures, publish_measured, signed
-from dphist.release.writing import HOW, stamped
+from dphist.release.held import stamped
+from dphist.release.writing import HOW
 from dphist.sources.count import count_and_sum
 from dphist.testing import RecordingNoise
 

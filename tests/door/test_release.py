@@ -17,7 +17,7 @@ from dphist.publishing.door import publish
 from dphist.publishing.making import release_of
 from dphist.release import DenseCells, load
 from dphist.release.cells.cells import alike
-from dphist.release.writing import stamped
+from dphist.release.held import stamped
 
 DOMAIN = Domain(
     [

@@ -13,8 +13,8 @@ import dphist
 from dphist.errors import DphistError
 from dphist.mechanisms.options import from_json, parse, show
 from dphist.model.exact import exact, fraction
-from dphist.release.language import read_question
-from dphist.release.writing import stamped
+from dphist.release.asking import read_question
+from dphist.release.held import stamped
 
 QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 FEWER = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

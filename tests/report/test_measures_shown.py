@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import dphist
 from dphist.cli.commands import app
 from dphist.errors import DphistError, QueryError
-from dphist.release.language import read_request
+from dphist.release.asking import read_request
 from dphist.report.facts import budget_tree
 from dphist.web.view import View
 

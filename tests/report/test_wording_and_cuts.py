@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import dphist
 from dphist.model.workload import Workload
+from dphist.release.asking import boxes, read_conditions
 from dphist.release.guarantee import Guarantee
-from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import cut, name_span
 from dphist.report.wording import caveats, python, question
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dphist.release.language import read_question
+from dphist.release.asking import read_question
 from dphist.web import create_app
 from dphist.web.guard import Door
 from dphist.web.serve import make_door

@@ -9,7 +9,7 @@ import pytest
 
 from dphist.model.domain import Domain
 from dphist.planning.forecast import plan
-from dphist.release.language import read_question
+from dphist.release.asking import read_question
 from dphist.web import create_app, planner
 
 SCHEMA = planner._EXAMPLE

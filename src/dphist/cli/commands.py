@@ -187,7 +187,7 @@ def query(
 ) -> None:
     """Count the records in a range, or in several, or ask for a measure of them, each with an interval."""
     from dphist.release import Answer, load
-    from dphist.release.language import read_questions, read_request
+    from dphist.release.asking import read_questions, read_request
 
     questions = question or [""]
     loaded = load(release)

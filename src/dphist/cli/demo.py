@@ -14,7 +14,7 @@ from dphist.private.ledger import Ledger
 from dphist.publishing.checking import save_noted
 from dphist.publishing.door import publish
 from dphist.release import load
-from dphist.release.language import read_question
+from dphist.release.asking import read_question
 
 SCHEMA = """\
 # What is public about the visits: what can be asked, never what was recorded.

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.model.domain import Domain, Ordinal
-from dphist.model.domain.labels import writable
+from dphist.model.domain.ordinal import writable
 from dphist.model.domain.scales import Dates, Steps
 from dphist.model.exact import exact, fraction
 from dphist.model.unit import Unit

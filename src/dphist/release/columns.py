@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dphist.extras import need
 from dphist.model.domain import Domain, Nominal
-from dphist.model.domain.labels import OTHER
+from dphist.model.domain.ordinal import OTHER
 from dphist.model.domain.scales import LARGEST, Bins, Dates, Integers
 from dphist.model.domain.zones import UTC
 
@@ -290,17 +290,6 @@ def as_arrow(values: NDArray[Any], *, kind: Any = None, missing: NDArray[np.bool
     return pa.Array.from_buffers(
         kind or pa.from_numpy_dtype(whole.dtype), whole.size, [known, pa.py_buffer(whole)]
     )
-
-
-def plain_numbers(column: pyarrow.ChunkedArray) -> NDArray[Any]:
-    """The numbers of a column. Arrow's own way loads pandas, which takes longer than the rest of a question."""
-    import pyarrow as pa
-
-    kind = column.type
-    if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    parts = [np.from_dlpack(chunk) for chunk in column.chunks if len(chunk)]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind.to_pandas_dtype())
 
 
 def is_plain(values: pyarrow.Array) -> bool:

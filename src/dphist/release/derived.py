@@ -10,8 +10,7 @@ from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.extras import brought
 from dphist.release.answers import Answer, Table
-from dphist.release.asking import Asking, BinsKind, IntervalKind
-from dphist.release.language import read_request
+from dphist.release.asking import Asking, BinsKind, IntervalKind, read_request
 from dphist.release.tables import Tables
 
 if TYPE_CHECKING:

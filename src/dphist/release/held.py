@@ -14,7 +14,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from math import prod
 from typing import IO, Any
 
@@ -29,6 +29,13 @@ from dphist.inference.tables.published import TableEstimate
 from dphist.model.domain import Domain
 from dphist.release.cells import Cells, DenseCells, TableCells
 
+FORMAT = "1.0"
+"""Which way of writing a release down. Of a higher minor number fields may be new, and are passed over; a file of
+another major one is not read."""
+KEY = b"dphist"
+"""Where in a file's metadata the description stands."""
+DIGEST = b"digest"
+"""Where a fingerprint of all other metadata stands: pages carry checksums, a footer has none of its own."""
 Struct = dict[int, Any]
 
 _MAGIC, _TAIL = b"PAR1", 8
@@ -44,6 +51,15 @@ _MUCH = 1 << 27
 _LONG = 1 << 12
 # Whole numbers that a float holds exactly.
 _WHOLE = 2.0**53
+
+
+def stamped(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Metadata with the SHA-256 of all others: of keys in order, each with its value behind it and a zero behind both.
+
+    It tells damage, not forgery: whoever changes a file on purpose writes another, and `Release.verify` finds that.
+    """
+    told = (key + b"\0" + metadata[key] + b"\0" for key in sorted(metadata) if key != DIGEST)
+    return {**metadata, DIGEST: sha256(b"".join(told)).hexdigest().encode()}
 
 
 class Arrays:

@@ -28,6 +28,7 @@ from dphist.release.contents import Contents
 from dphist.release.guarantee import ForeignMechanism, Maker, write_mechanism
 from dphist.release.held import (
     DAMAGED,
+    KEY,
     Arrays,
     DamagedError,
     Story,
@@ -37,7 +38,7 @@ from dphist.release.held import (
     read_footer,
     written,
 )
-from dphist.release.writing import KEY, laid_out, write
+from dphist.release.writing import laid_out, write
 from dphist.version import __version__
 
 _ROWS = 1 << 20

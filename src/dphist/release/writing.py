@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from hashlib import sha256
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -30,19 +29,12 @@ from dphist.release.cells.cells import Pair
 from dphist.release.columns import as_arrow, label_columns, number_names
 from dphist.release.contents import Contents, column_words, sum_columns
 from dphist.release.guarantee import Guarantee
-from dphist.release.held import Arrays, pack, written
+from dphist.release.held import FORMAT, KEY, Arrays, pack, stamped, written
 from dphist.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow
 
-FORMAT = "1.0"
-"""Which way of writing a release down. Of a higher minor number fields may be new, and are passed over; a file of
-another major one is not read."""
-KEY = b"dphist"
-"""Where in a file's metadata the description stands."""
-DIGEST = b"digest"
-"""Where a fingerprint of all other metadata stands: pages carry checksums, a footer has none of its own."""
 TABLE = "which table the row is of, by the attributes that it keeps; it sums over all others"
 """What the column says that tells tables apart."""
 
@@ -258,15 +250,6 @@ def write_guarantee(guarantee: Guarantee) -> dict[str, Any]:
     if guarantee.delta:
         told["discovered"] = {"delta": str(guarantee.delta), "threshold": guarantee.threshold}
     return told
-
-
-def stamped(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Metadata with the SHA-256 of all others: of keys in order, each with its value behind it and a zero behind both.
-
-    It tells damage, not forgery: whoever changes a file on purpose writes another, and `Release.verify` finds that.
-    """
-    told = (key + b"\0" + metadata[key] + b"\0" for key in sorted(metadata) if key != DIGEST)
-    return {**metadata, DIGEST: sha256(b"".join(told)).hexdigest().encode()}
 
 
 def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -> dict[bytes, bytes]:

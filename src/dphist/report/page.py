@@ -18,8 +18,8 @@ from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
+from dphist.release.asking import boxes
 from dphist.release.cells.cells import TOTAL
-from dphist.release.language import boxes
 from dphist.release.tables import largest_tables
 from dphist.report import facts, figures
 from dphist.report.accuracy import accuracy as accuracy_of

@@ -20,7 +20,7 @@ from dphist.model.workload import Workload
 from dphist.planning.currencies import OF_RHO, Quote
 from dphist.planning.forecast import MECHANISMS as OF_EITHER
 from dphist.planning.forecast import Forecast, plan
-from dphist.release.language import read_question
+from dphist.release.asking import read_question
 
 MECHANISMS = (*OF_EITHER, *OF_RHO)
 WORKLOADS = ("cells", "prefixes", "ranges", "marginals")

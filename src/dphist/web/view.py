@@ -21,7 +21,7 @@ from dphist.model.domain.space import Span, pieces, union
 from dphist.model.phrases import counted
 from dphist.release import Release
 from dphist.release.answers import bound
-from dphist.release.language import boxes, read_conditions, read_stretches
+from dphist.release.asking import boxes, read_conditions, read_stretches
 from dphist.report.cuts import Cuts, cut, name_span
 from dphist.report.figures import Colour, most_bars, most_squares, specification
 from dphist.report.tables import Table, measure_lines, tabulate

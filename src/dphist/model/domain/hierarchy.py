@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import DomainError
-from dphist.model.domain.labels import writable
+from dphist.model.domain.ordinal import writable
 
 IntArray = npt.NDArray[np.int64]
 Category = str | int | bool

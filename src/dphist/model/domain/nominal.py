@@ -20,8 +20,7 @@ from dphist.model.domain.hierarchy import (
     read_tree,
     write_tree,
 )
-from dphist.model.domain.labels import OTHER, Labels
-from dphist.model.domain.ordinal import check_name
+from dphist.model.domain.ordinal import OTHER, Labels, check_name
 from dphist.model.domain.scales import IntArray, _some
 from dphist.reminding import remind_of_data
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
 from dphist.arguments import explained
 from dphist.errors import DomainError, QueryError
-from dphist.model.domain.labels import OTHER, Labels, writable
 from dphist.model.domain.scales import (
     LARGEST,
     Bins,
@@ -28,6 +27,43 @@ from dphist.reminding import remind_of_data
 
 # Where a range of values begins and ends.
 Stretch = tuple[Place, Place]
+OTHER = "other"
+
+
+class Labels(Sequence[str]):
+    """One readable text per cell, as a sequence that costs nothing until it is read."""
+
+    __slots__ = ("_label", "_range")
+
+    def __init__(self, label: Callable[[int], str], cells: range) -> None:
+        self._label = label
+        self._range = cells
+
+    def __len__(self) -> int:
+        return len(self._range)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Labels: ...
+
+    def __getitem__(self, index: int | slice) -> str | Labels:
+        if isinstance(index, slice):
+            return Labels(self._label, self._range[index])
+        return self._label(self._range[index])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self[:4])
+        return f"Labels({shown}{', …' if len(self) > 4 else ''})"
 
 
 @explained
@@ -231,6 +267,15 @@ def _nowhere(attribute: Ordinal, low: Any, high: Any) -> str:
         return "the range runs backwards: give the lower bound first"
     first, last = attribute.labels[0], attribute.labels[attribute.scale.size - 1]
     return f"no value lies in this range: they go from {first} to {last}, and nothing outside was counted"
+
+
+def writable(text: str) -> bool:
+    """Whether a text can stand in a file: half of a character cannot, and a release with one could not be saved."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_name(name: object) -> None:

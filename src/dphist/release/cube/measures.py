@@ -19,9 +19,9 @@ from dphist.inference.intervals import read_confidence
 from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
 from dphist.model.workload import Workload
 from dphist.release.answers import Answer, Answers, spoken
+from dphist.release.asking import Request, read_question
 from dphist.release.cells import SparseCells
 from dphist.release.contents import Contents, MeasuredSums, measured, possible_sums
-from dphist.release.language import Request, read_question
 
 FloatArray = NDArray[np.float64]
 
@@ -171,7 +171,7 @@ def ratios(
 
 
 def ask(release: Contents, request: Request, confidence: float = 0.95) -> Answer:
-    """Answer what `dphist.release.language.read_request` read: one number of one or two measures."""
+    """Answer what `dphist.release.asking.read_request` read: one number of one or two measures."""
     asked = read_question(request.where, release.domain)
     if request.kind == "ratio":
         above, below = request.names
