@@ -13,7 +13,6 @@ from dphist.arrays import FloatArray, IntArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.linear import METHODS, WaveletNoise
-from dphist.kernels.compile import THREADS, together
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
 from dphist.mechanisms.options import checked
@@ -138,11 +137,7 @@ def _shrink(coefficients: FloatArray, axes: Sequence[Axis], scale: float) -> Non
     # Sub-matrices first, so that each is one row; only a plain axis among the later ones needs a copy for that.
     arranged = np.ascontiguousarray(coefficients.transpose(plain + others))
     rows = arranged.reshape(-1, order.size)
-    together(
-        lambda begin, end: shrink_subbands(rows[begin:end], order, starts, deviations, 2.0 * scale**2),
-        len(rows),
-        THREADS if rows.size > standard.SLAB else 1,
-    )
+    shrink_subbands(rows, order, starts, deviations, 2.0 * scale**2)
     if not np.shares_memory(arranged, coefficients):
         coefficients.transpose(plain + others)[...] = arranged
 

@@ -7,7 +7,6 @@ why). The inverse gives cells times ``denominator``, a public whole number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,11 +18,6 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Array = NDArray[Any]
 Classes = tuple[tuple[Fraction, ...], IntArray]
-
-# Columns worked on together: a few hundred slots of this many eight-byte columns stay in the second-level cache.
-_COLUMNS = 512
-# Numbers worked on together, so that they stay in a cache and little room is needed beside them.
-AT_ONCE = 1 << 15
 
 
 class Axis:
@@ -70,10 +64,10 @@ class Axis:
         """The level of each slot's coefficient in the tree: 0 for the base. Cells are the bases of sub-matrices."""
         return np.arange(self.size, dtype=np.int64)
 
-    def forward(self, cells: NDArray[Any], first: int, last: int) -> None:
-        """Transform the middle axis of ``cells`` in place, in some columns."""
+    def forward(self, cells: Array) -> None:
+        """Transform the middle axis of ``cells`` in place."""
 
-    def inverse(self, cells: NDArray[Any], first: int, last: int) -> None:
+    def inverse(self, cells: Array) -> None:
         """Undo `forward`, times the denominator."""
 
     @property
@@ -81,7 +75,7 @@ class Axis:
         """The noise of each coefficient after `centre`, as a standard deviation over that of the base."""
         return np.ones(self.slots)
 
-    def centre(self, cells: NDArray[Any], first: int, last: int) -> None:
+    def centre(self, cells: Array) -> None:
         """Turn noisy numbers into the paper's coefficients, in floating point."""
 
     def spread(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -98,11 +92,3 @@ class PlainAxis(Axis):
     """An axis left as it is (in S_A of Privelet+): one step moves one cell by one, so sensitivity and weight are 1."""
 
     size: int
-
-
-def pieces(cells: Array, first: int, last: int) -> Iterator[Array]:
-    """Some rows and columns at a time."""
-    rows = AT_ONCE // min(_COLUMNS, max(last - first, 1))
-    for outer in range(0, cells.shape[0], rows):
-        for begin in range(first, last, _COLUMNS):
-            yield cells[outer : outer + rows, :, begin : min(begin + _COLUMNS, last)]

@@ -9,15 +9,12 @@ sum was, and the total ends in slot 0; so both directions work in place and in t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dphist.kernels.wavelets.axes import AT_ONCE, Array, Axis, FloatArray, IntArray, pieces
+from dphist.kernels.wavelets.axes import Array, Axis, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -80,32 +77,30 @@ class HaarAxis(Axis):
         beyond[levels] = self.size + np.arange(len(levels))
         return beyond
 
-    def forward(self, cells: NDArray[Any], first: int, last: int) -> None:
+    def forward(self, cells: Array) -> None:
         """Sum and difference, level by level."""
-        for part in pieces(cells, first, last):
-            for level, slot in enumerate(self._beyond.tolist()):
-                for left, right in _halves(part, self.size, level):
-                    apart = left - right
-                    left += right
-                    right[...] = apart
-                if slot >= 0:
-                    part[:, slot] = part[:, (self.size - 1) >> (level + 1) << (level + 1)]
+        for level, slot in enumerate(self._beyond.tolist()):
+            left, right = _halves(cells, self.size, level)
+            apart = left - right
+            left += right
+            right[...] = apart
+            if slot >= 0:
+                cells[:, slot] = cells[:, (self.size - 1) >> (level + 1) << (level + 1)]
 
-    def inverse(self, cells: NDArray[Any], first: int, last: int) -> None:
+    def inverse(self, cells: Array) -> None:
         """Halves from their sum and difference, top down, as numerators.
 
         With sums at depth j held as numerators over 2^j, both halves of S are S ± 2^j·D over 2^(j+1): no
         division, so integers stay exact.
         """
-        for part in pieces(cells, first, last):
-            for level, slot in reversed(list(enumerate(self._beyond.tolist()))):
-                weight = cells.dtype.type(1 << (self.levels - 1 - level))
-                if slot >= 0:
-                    part[:, (self.size - 1) >> (level + 1) << (level + 1)] += weight * part[:, slot]
-                for left, right in _halves(part, self.size, level):
-                    apart = weight * right
-                    np.subtract(left, apart, out=right)
-                    left += apart
+        for level, slot in reversed(list(enumerate(self._beyond.tolist()))):
+            weight = cells.dtype.type(1 << (self.levels - 1 - level))
+            if slot >= 0:
+                cells[:, (self.size - 1) >> (level + 1) << (level + 1)] += weight * cells[:, slot]
+            left, right = _halves(cells, self.size, level)
+            apart = weight * right
+            np.subtract(left, apart, out=right)
+            left += apart
 
     def spread(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
         """How noise of variance one in every coefficient adds up in ranges of cells.
@@ -134,10 +129,7 @@ class HaarAxis(Axis):
         return np.where(empty, 0.0, total), np.where(empty, 0.0, largest)
 
 
-def _halves(part: Array, n: int, level: int) -> Iterator[tuple[Array, Array]]:
-    """Where the sums of both halves of a level's nodes are, some at a time; the last may have padding for its right."""
+def _halves(cells: Array, n: int, level: int) -> tuple[Array, Array]:
+    """Where the sums of both halves of a level's nodes are; the last node may have padding for its right."""
     half = 1 << level
-    left, right = part[:, 0 : n - half : 2 * half], part[:, half : n : 2 * half]
-    nodes = max(1, AT_ONCE // (part.shape[0] * part.shape[2]))
-    for begin in range(0, left.shape[1], nodes):
-        yield left[:, begin : begin + nodes], right[:, begin : begin + nodes]
+    return cells[:, 0 : n - half : 2 * half], cells[:, half : n : 2 * half]

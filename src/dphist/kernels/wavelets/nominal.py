@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
-from dphist.kernels.wavelets.axes import Array, Axis, Classes, FloatArray, IntArray, pieces
+from dphist.kernels.wavelets.axes import Array, Axis, Classes, FloatArray, IntArray
 
 Calibration = Literal["tight", "paper"]
 
@@ -151,13 +150,12 @@ class NominalAxis(Axis):
         """A multiple of every cell's denominator."""
         return self._fractions[2]
 
-    def forward(self, cells: NDArray[Any], first: int, last: int) -> None:
+    def forward(self, cells: Array) -> None:
         """Fill the slots of the inner nodes with the sums of what lies below them."""
-        for part in pieces(cells, first, last):
-            for slot, children in reversed(self.families()):
-                part[:, slot] = part[:, children].sum(axis=1)
+        for slot, children in reversed(self.families()):
+            cells[:, slot] = cells[:, children].sum(axis=1)
 
-    def inverse(self, cells: NDArray[Any], first: int, last: int) -> None:
+    def inverse(self, cells: Array) -> None:
         """Replace noisy sums by cells times the denominator.
 
         Each family keeps only how it differs from its mean: a child is its noisy sum − the mean over its family +
@@ -166,15 +164,14 @@ class NominalAxis(Axis):
         """
         weights, lifts, _ = self._fractions
         lift = np.array(lifts, dtype=cells.dtype)
-        for part in pieces(cells, first, last):
-            for (slot, children), row in zip(self.families(), weights, strict=True):
-                own, mean, above = np.array(row, dtype=cells.dtype)
-                sums = part[:, children]
-                shared = above * part[:, slot] - mean * _added(sums)
-                sums *= own
-                sums += shared[:, None]
-                sums *= lift[children][:, None]
-                part[:, children] = sums
+        for (slot, children), row in zip(self.families(), weights, strict=True):
+            own, mean, above = np.array(row, dtype=cells.dtype)
+            sums = cells[:, children]
+            shared = above * cells[:, slot] - mean * _added(sums)
+            sums *= own
+            sums += shared[:, None]
+            sums *= lift[children][:, None]
+            cells[:, children] = sums
 
     @cached_property
     def deviations(self) -> FloatArray:
@@ -184,12 +181,11 @@ class NominalAxis(Axis):
         scale = np.array([float(value) for value in values])[index]
         return np.where(above < 0, 1.0, scale * np.sqrt(1 - 1 / np.maximum(fanout[above], 2)))
 
-    def centre(self, cells: NDArray[Any], first: int, last: int) -> None:
+    def centre(self, cells: Array) -> None:
         """Replace each noisy sum by the paper's coefficient: less the mean over its family; the root keeps its sum."""
-        for part in pieces(cells, first, last):
-            for _, children in self.families():
-                sums = part[:, children]
-                part[:, children] = sums - (_added(sums) / children.size)[:, None]
+        for _, children in self.families():
+            sums = cells[:, children]
+            cells[:, children] = sums - (_added(sums) / children.size)[:, None]
 
     def spread(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
         """See `_nominal_spread`."""

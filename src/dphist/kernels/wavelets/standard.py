@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import THREADS, together
 from dphist.kernels.wavelets.axes import Axis
 
 Array = NDArray[Any]
@@ -20,8 +19,8 @@ FloatArray = NDArray[np.float64]
 SLAB = 1 << 20
 # Slabs smaller than this are worked on several at a time: 2 MiB. (It is also enough draws to be worth tables.)
 BATCH = 1 << 18
-# Below this a second thread costs more than it saves.
-_WORTH_THREADS = 1 << 16
+# Columns and numbers worked on together: a few hundred slots of so many columns stay in the second-level cache.
+_COLUMNS, _AT_ONCE = 512, 1 << 15
 
 
 def slots(axes: Sequence[Axis]) -> tuple[int, ...]:
@@ -62,23 +61,15 @@ def inverse(coefficients: NDArray[Any], axes: Sequence[Axis]) -> NDArray[Any]:
     return coefficients[corner(axes)]
 
 
-def sweep(
-    array: NDArray[Any],
-    axes: Sequence[Axis],
-    step: Callable[[Axis], Callable[[NDArray[Any], int, int], None]],
-) -> None:
-    """Apply one direction of every axis to an array of slots, columns or rows shared among threads."""
-    threads = THREADS if array.size >= _WORTH_THREADS else 1
+def sweep(array: Array, axes: Sequence[Axis], step: Callable[[Axis], Callable[[Array], None]]) -> None:
+    """Apply one direction of every axis to an array of slots, so many numbers at a time that they stay in a cache."""
     for place, axis in enumerate(axes):
-        _share(array.reshape(-1, axis.slots, prod(array.shape[place + 1 :])), step(axis), threads)
-
-
-def _share(view: NDArray[Any], step: Callable[[NDArray[Any], int, int], None], threads: int) -> None:
-    columns = view.shape[2]
-    if columns >= 64 * threads:
-        together(lambda first, last: step(view, first, last), columns, threads)
-    else:
-        together(lambda first, last: step(view[first:last], 0, columns), len(view), threads)
+        view, turn = array.reshape(-1, axis.slots, prod(array.shape[place + 1 :])), step(axis)
+        columns = view.shape[2]
+        rows = _AT_ONCE // min(_COLUMNS, columns)
+        for outer in range(0, len(view), rows):
+            for begin in range(0, columns, _COLUMNS):
+                turn(view[outer : outer + rows, :, begin : begin + _COLUMNS])
 
 
 def batch(slab: Sequence[int]) -> int:
