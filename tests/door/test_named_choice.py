@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from small_releases import LINE, PLANE, RELEASES, WIDE, answers, counts, saved
+from small_releases import LINE, PLANE, RELEASES, counts, saved
 
 import dphist
 from dphist.errors import MechanismError, VerificationError
@@ -15,22 +15,13 @@ from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.pilot import PilotQuery
 from dphist.mechanisms.options import from_json, parse, show, to_json
 from dphist.mechanisms.protocol import bare
-from dphist.mechanisms.wide import choice
 from dphist.mechanisms.wide.outlook import Outlook
 
 CASES = {
     **RELEASES,
     "line": lambda: dphist.publish(counts(LINE), epsilon=1, workload="prefixes"),
     "short line": RELEASES["line"],
-    "wide, plain": lambda: plain_tables(),
 }
-
-
-def plain_tables():
-    """Tables without a model, which are chosen after a count: here by a forecast that makes much of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Outlook, "plain", 0.0)
-        return dphist.publish(answers(30), WIDE, epsilon=1)
 
 
 @pytest.fixture
@@ -43,9 +34,9 @@ def otherwise(monkeypatch):
             rule, "first_look", lambda *_: PilotQuery(total=Fraction(1, 3), blocks=Fraction(1, 7))
         )
         # Which of the two a table gets is another matter: the one that it did not get asks otherwise.
-        monkeypatch.setattr(choice, "publish_tables", lambda data: ("", None, *_swapped(data)))
+        monkeypatch.setattr(mixture, "publish_tables", lambda data: ("", *_swapped(data)))
         monkeypatch.setattr(Outlook, "look", lambda *_: Fraction(1, 3))
-        monkeypatch.setattr(Outlook, "losses", lambda *_: (0.0, 1.0))
+        monkeypatch.setattr(Outlook, "losses", lambda *_: (1.0, 1.0, 0.0))
         monkeypatch.setattr(mixture, "COUNT_SHARE", {"laplace": Fraction(1, 2), "gaussian": Fraction(1, 2)})
 
     return change
@@ -73,8 +64,7 @@ def test_a_release_outlives_the_rules_of_choosing(case, tmp_path, otherwise):
     release = CASES[case]()
     seen, path = asked(release), tmp_path / "r.parquet"
     release.save(path)
-    if case != "wide, plain":
-        dphist.load(path).verify(choice=True)
+    dphist.load(path).verify(choice=True)
     otherwise()
     again = dphist.load(path)
     assert asked(again) == seen
@@ -97,11 +87,9 @@ def test_who_was_chosen_is_named_with_what_was_bought_before(tmp_path):
     wide = CASES["wide"]().mechanism
     assert wide.chosen == Mixture()
     assert wide.chosen.course.count == Fraction(1, 400)
-    plain = CASES["wide, plain"]().mechanism
-    assert (plain.chosen, plain.look) == (Residuals(), PilotQuery(total=Fraction(1, 400), blocks=Fraction(0)))
 
 
-@pytest.mark.parametrize("case", ["plane", "cube", "parts", "wide, plain"])
+@pytest.mark.parametrize("case", ["plane", "cube", "parts", "wide"])
 def test_what_is_named_is_read_back_and_can_be_taken_off(case):
     mechanism = CASES[case]().mechanism
     assert to_json(from_json(json.loads(json.dumps(to_json(mechanism))))) == to_json(mechanism)
@@ -178,11 +166,6 @@ FORGERIES = {
         at("mechanism", "options", "each", to={"tuple": [to_json(Laplace())]}),
     ],
     "wide": [named("mixture(course=course(count='1/3'))"), named("residuals"), named("laplace")],
-    "wide, plain": [
-        named("mixture"),
-        named("residuals(ways=1)"),
-        at("mechanism", "options", "look", to=None),
-    ],
 }
 
 

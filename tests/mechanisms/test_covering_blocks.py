@@ -11,8 +11,7 @@ import dphist
 from dphist.inference.tables.residuals import TableResiduals
 from dphist.mechanisms import Auto, Residuals
 from dphist.mechanisms.residuals import measure_residuals
-from dphist.mechanisms.wide.blocks import covering
-from dphist.mechanisms.wide.plan import plan_totals, planned_variances
+from dphist.mechanisms.wide.plan import covering, plan_tables, planned_variances
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Ordinal
@@ -44,7 +43,7 @@ def test_every_wanted_table_is_in_a_block_and_no_block_is_too_large(seed):
 def test_blocks_of_few_columns_of_two_values_are_the_whole_table():
     """32 cells with noise of scale 1 each: a cell of a pair is eight of them."""
     pairs = list(itertools.combinations(range(5), 2))
-    plan = plan_totals((2,) * 5, pairs)
+    plan = plan_tables((2,) * 5, pairs, gaussian=False)
     assert plan.tables == ((0, 1, 2, 3, 4),)
     assert plan.shares == (Fraction(1),)
     whole, low = planned_variances(ONE, (2,) * 5, pairs, pairs)

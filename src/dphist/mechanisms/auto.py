@@ -156,7 +156,7 @@ class Auto:
             said = "by themselves (residuals), which keeps guaranteed intervals narrow"
             found = chosen.estimate_tables(data)
         else:
-            from dphist.mechanisms.wide.choice import publish_tables
+            from dphist.mechanisms.mixture import publish_tables
 
             said, chosen, found = publish_tables(data)
         named = replace(self, chosen=made_by(chosen, found))

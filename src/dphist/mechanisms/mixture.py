@@ -17,12 +17,19 @@ from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes
 from dphist.inference.tables.synthesis import LaterModel
+from dphist.mechanisms.choosing.request import ALIKE, rough
 from dphist.mechanisms.options import Bounds, Share, checked
-from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
-from dphist.mechanisms.wide.chosen import measure_chosen, measure_singles
-from dphist.mechanisms.wide.fit import fit_together
+from dphist.mechanisms.residuals import (
+    Residuals,
+    announced,
+    announced_kinds,
+    asked_ranges,
+    measure_residuals,
+)
+from dphist.mechanisms.wide.fit import fit_together, measure_chosen, measure_singles
 from dphist.mechanisms.wide.outlook import COUNT_SHARE, WAYS, Outlook, Way
 from dphist.mechanisms.wide.plan import wanted_tables
+from dphist.mechanisms.wide.ranges import asked_squares, plan_axes
 from dphist.model import phrases
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
@@ -170,3 +177,37 @@ def counted(
     likely = max(float(count.values[0]), doubt / 2.0)
     kinds = () if tables else announced_kinds(data)
     return rest, Outlook(law, shape, wanted, tuple(pairs), kinds=kinds).counted(likely)
+
+
+def publish_tables(data: PrivateCounts) -> tuple[str, Residuals | Mixture, TableEstimate]:
+    """Use a right up for `auto`, by the way that is expected to be off by least: why, who was chosen, and the tables.
+
+    A model is expected to leave no more error than plain tables have. Where ranges were announced, and a tree serves
+    them better than cells added up, tables that have one are measured; it is no tree that a model is fitted to.
+    """
+    plain_tables, mixture = Residuals(), Mixture()
+    trees = plan_axes(data.whole, asked_ranges(data, None), gaussian=data.law().gaussian)
+    if trees:
+        parts = [
+            math.sqrt(tree.squares / asked_squares(data.whole.attributes[axis]))
+            for axis, tree in trees.items()
+        ]
+        names = ", ".join(data.whole.names[axis] for axis in trees)
+        said = f"and blocks of all sizes along {names} with them (residuals), whose ranges will typically be off by"
+        said = f"{said} {float(np.mean(parts)):.0%} of what sums of single counts would be"
+        return said, plain_tables, plain_tables.estimate_tables(data)
+    pairs = {
+        pair for axes in announced(data, None, mixture.ways) for pair in combinations(sorted(set(axes)), 2)
+    }
+    if not any(data.shape[a] > 1 and data.shape[b] > 1 for a, b in pairs):
+        return "by themselves (residuals)", plain_tables, plain_tables.estimate_tables(data)
+    rest, outlook = counted(data, mixture.tables, mixture.ways)
+    # Tables that are moved towards a model are expected to be off by no more than they would be by themselves.
+    off, other = float(outlook.likely @ outlook.ways.min(axis=0)), outlook.plain
+    than = "about as many" if other <= ALIKE * off else f"{rough(100.0 * other)}%"
+    said = (
+        "and a model fitted to them (mixture): in tables of two attributes about "
+        f"{rough(100.0 * off)}% of the records will typically be misplaced, without the model {than}"
+    )
+    # Counting records is the first thing that a mixture does by itself.
+    return said, mixture, mixture.after_count(rest, outlook)

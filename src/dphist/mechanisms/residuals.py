@@ -18,7 +18,7 @@ from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes, Measured, TableResiduals, subsets
 from dphist.inference.tables.shrinking import shrink_downward
 from dphist.mechanisms.options import Bounds, checked
-from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
+from dphist.mechanisms.wide.plan import Kinds, plan_tables, wanted_tables
 from dphist.mechanisms.wide.ranges import plan_axes
 from dphist.model.domain import Domain, Nominal
 from dphist.model.phrases import counted
@@ -156,7 +156,7 @@ def measure_residuals(
     """
     shape, gaussian = data.shape, data.law().gaussian
     trees = plan_axes(data.whole, ranges, gaussian=gaussian)
-    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees, kinds, by_cells=by_cells)
+    plan = plan_tables(shape, wanted, trees, kinds, gaussian=gaussian, by_cells=by_cells)
     if trees or gaussian:
         weights = tuple((axis, each.weights) for axis, each in trees.items())
         noisy = data.measure(RangedTables(plan.tables, plan.shares, weights, centred=gaussian))
@@ -167,7 +167,7 @@ def measure_residuals(
     about = None if gaussian or trees else frozenset(inner for axes in wanted for inner in subsets(axes))
     found, begin = [], 0
     for place, axes in enumerate(plan.tables):
-        chosen = plan.differences[place] if plan.differences else ()
+        chosen = plan.differences[place]
         sides = [1 if axis in chosen else shape[axis] - (axis in trees) for axis in axes]
         values = noisy.values[begin : begin + math.prod(sides)].astype(np.float64).reshape(sides)
         # The first answer is of every tree's root: what the table has, without what the roots have.

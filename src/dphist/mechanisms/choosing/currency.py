@@ -23,8 +23,7 @@ from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.choosing.request import Request
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.wide.choice import residual_error
-from dphist.mechanisms.wide.plan import planned_variances, wanted_tables
+from dphist.mechanisms.wide.plan import planned_variances, residual_error, wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw

@@ -221,7 +221,7 @@ def _by_forecast(request: Request, seen: PilotAnswer) -> Choice | None:
         others = (("counts by themselves", forecaster.cells()),)
     elif request.kind == "marginals":
         from dphist.mechanisms.residuals import Residuals
-        from dphist.mechanisms.wide.choice import residual_error
+        from dphist.mechanisms.wide.plan import residual_error
 
         own = residual_error(data.law(), data.shape, request.tables)
         if own < _RESIDUALS * mean:

@@ -7,7 +7,7 @@ noise law, and how many records there are; all depend on how far pairs are from 
   part l of its single columns stays; of the rest shrinking leaves √(y ÷ (1 + y)), y = (1.4 δ ÷ w)², and
   a little more where few cells tell:
   √(l² + (w² − l²) y ÷ (1 + y));
-* **apart**: single columns, then pairs chosen one by one (`dphist.mechanisms.wide.chosen`), which leave of what δ has
+* **apart**: single columns, then pairs chosen one by one (`dphist.mechanisms.wide.fit`), which leave of what δ has
   beyond sampling about 0.35 of the noise of all pairs, but not less than the part of pairs that are not chosen
   (squared, where columns have many values);
 * **alone**: single columns with the whole budget, pairs by chance alone: √(singles² + δ²).
@@ -37,7 +37,7 @@ import numpy as np
 
 from dphist.arrays import FloatArray
 from dphist.inference.tables.residuals import Axes
-from dphist.mechanisms.wide.chosen import picks, singles_share
+from dphist.mechanisms.wide.fit import picks, singles_share
 from dphist.mechanisms.wide.plan import Kinds, pair_weights, planned_variances
 from dphist.model.law import NoiseLaw
 
