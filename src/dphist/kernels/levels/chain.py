@@ -111,8 +111,7 @@ def _stretch(
     """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills whatever else has room.
 
     ``weights`` has a row for staying, steps and jumps and a column for the level that is left; ``small`` is how many of
-    the steps are. ``moves`` has rows for staying, small steps, large ones and jumps. Without room for them it is only
-    looked how likely the values are: there is no way back.
+    the steps are. ``moves`` has rows for staying, small steps, large ones and jumps.
 
     On the way back a cell is scaled by what it was scaled by on the way there, so that forward times backward adds up
     to one in every cell; moves then add up level by level.
@@ -160,8 +159,6 @@ def _stretch(
         scales[i] = 1.0 / total
         was_low, was_high = low, high
         place += size
-    if moves.size == 0:
-        return evidence
     back = np.ones(levels)
     jumps, stays, nears = np.zeros(levels), np.zeros(levels), np.zeros(levels)
     fars, leaves = np.zeros(levels), np.zeros(levels)
@@ -189,9 +186,8 @@ def _stretch(
             within[i] = m2 / total
             between[i] = max(m3 / total - mean[i] * mean[i], 0.0)
         if i == 0:
-            if starts.size > 0:
-                for k in range(size):
-                    starts[low + k] += forward[k] * back[low + k] * scale
+            for k in range(size):
+                starts[low + k] += forward[k] * back[low + k] * scale
             break
         begin = np.uint64(spans[rows[i], 2])
         b = table[begin : begin + size]
@@ -224,9 +220,8 @@ def _stretch(
         moves[1, k] += step[k] * (nears[k] + steps[0] * stays[k])
         moves[2, k] += step[k] * fars[k]
         moves[3, k] += leave[k] * leaves[k]
-    if starts.size > 0:
-        for k in range(levels):
-            starts[k] += jump[k] * jumps[k]
+    for k in range(levels):
+        starts[k] += jump[k] * jumps[k]
     return evidence
 
 
@@ -239,17 +234,15 @@ def expect(
     weights: FloatArray,
     small: float,
     forward: FloatArray,
-    *,
-    learn: bool = True,
 ) -> tuple[float, FloatArray, FloatArray]:
     """One expectation step: evidence, expected jumps into each level, expected moves of each kind from each level.
 
     ``weights`` says how likely staying, steps and jumps are from each level, ``small`` how many of the steps are.
     ``table`` and ``spans`` are as `dphist.kernels.levels.fit` packs them. ``forward`` is room for as
     many numbers as the longest stretch has cells, times levels. ``stretches`` holds [start, stop) pairs of cells; each
-    starts with a draw from ``jump``. The evidence alone takes less than half the time.
+    starts with a draw from ``jump``.
     """
-    starts, moves = np.zeros(jump.size if learn else 0), np.zeros((4, jump.size) if learn else (0, 0))
+    starts, moves = np.zeros(jump.size), np.zeros((4, jump.size))
     none, empty = np.empty(0), np.empty((0, 0))
     evidence = 0.0
     for begin, end in stretches.tolist():
@@ -279,7 +272,7 @@ def infer(
     # Nobody learns from this pass.
     room, moves = np.empty(rows.size * jump.size), np.zeros((4, jump.size))
     _stretch(
-        *(table, spans, rows, jump, weights, small, room, np.empty(0), moves),
+        *(table, spans, rows, jump, weights, small, room, np.zeros(jump.size), moves),
         *(first, second, mean, within, between),
     )
     return mean, within, between

@@ -55,8 +55,6 @@ class _Candidate:
     stay: float = 0.0
     evidence: float = -np.inf
     gained: float = np.inf
-    owed: bool = False
-    """Whether a round was not gone through yet of which the evidence is known."""
 
     def __post_init__(self) -> None:
         self.jump = self.start
@@ -66,17 +64,15 @@ class _Candidate:
         """How likely each kind of move is from each level, and the share of small steps."""
         return np.ascontiguousarray(self.weights[self.height].T), self.small
 
-    def improve(self, rows: IntArray, stretches: IntArray, rounds: int, *, last: bool = False) -> None:
-        """Take some rounds of expectation–maximisation towards the highest penalised evidence.
-
-        Of the last round but for the winner's only the evidence is asked: it is gone through if the model stays in the
-        race, before any other.
-        """
+    def improve(self, rows: IntArray, stretches: IntArray, rounds: int) -> None:
+        """Take some rounds of expectation–maximisation towards the highest penalised evidence."""
         forward = np.empty(int((stretches[:, 1] - stretches[:, 0]).max()) * self.grid.size)
-        given = *self.possible, rows, stretches
-        for _ in range(rounds + self.owed - (not last)):
-            evidence, jumps, moves = expect(*given, self.jump, *self.moves, forward)
-            self._weighed(evidence)
+        for _ in range(rounds):
+            evidence, jumps, moves = expect(*self.possible, rows, stretches, self.jump, *self.moves, forward)
+            # What speaks against these moves beforehand counts, too.
+            penalty = (self.start * np.log(self.jump)).sum() + (_MOVES_PRIOR * np.log(self.weights)).sum()
+            before, self.evidence = self.evidence, evidence + self.scale + float(penalty)
+            self.gained = self.evidence - before
             stays, small, large, leaves = moves
             kinds = np.stack([stays, small + large, leaves])
             self.stay = float(stays.sum() / max(kinds.sum(), 1.0))
@@ -90,15 +86,6 @@ class _Candidate:
             self.weights = weights / weights.sum(axis=1, keepdims=True)
             self.small = float(steps[0] / steps.sum())
             self.jump = jumps / jumps.sum()
-        self.owed = not last
-        if self.owed:
-            self._weighed(expect(*given, self.jump, *self.moves, forward, learn=False)[0])
-
-    def _weighed(self, evidence: float) -> None:
-        """Keep the evidence with what speaks against these moves beforehand."""
-        penalty = (self.start * np.log(self.jump)).sum() + (_MOVES_PRIOR * np.log(self.weights)).sum()
-        before, self.evidence = self.evidence, evidence + self.scale + float(penalty)
-        self.gained = self.evidence - before
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +135,7 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0) -> Denoised:
             each for each, far in zip(race, reach, strict=True) if each is race[0] or far > race[0].evidence
         ]
         for candidate in race:
-            candidate.improve(rows, stretches, rounds, last=keep == 1)
+            candidate.improve(rows, stretches, rounds)
     return _apply(race[0], values, rate, normal)
 
 
