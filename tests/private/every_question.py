@@ -118,15 +118,14 @@ SCORES: dict[type, list[tuple[Any, Layout]]] = {
     ],
     TableErrors: [
         (
-            TableErrors(((0,), (1,), (0, 1)), np.array([0, 1, 5, 0, 0, 1, 2, 3]), np.array([0, 3, 1]), 2),
+            TableErrors(((0,), (1,), (0, 1)), np.array([0, 1, 5, 0, 0, 1, 2, 3]), 2),
             TABLE,
         ),
-        (TableErrors(((), (0,)), np.array([3, 2, 0, 0, 1]), np.array([0, 1])), LINE),
+        (TableErrors(((), (0,)), np.array([3, 2, 0, 0, 1])), LINE),
         (
             TableErrors(
                 ((0,), (1,), (0, 1)),
                 np.array([0, 1, 5, 0, 0, 1, 2, 3]),
-                np.array([0, 3, 1]),
                 2,
                 np.array([7, 1, 3]),
             ),

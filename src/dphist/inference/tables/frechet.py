@@ -24,7 +24,6 @@ for every question. An attribute that is in no measured table may have all recor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -51,7 +50,6 @@ BOUNDS = Words(
 
 # At most 64 tables are looked at, of more only one chain that makes up the attributes; at most 16 chains are tried.
 _MOST, _CHAINS = 64, 16
-_LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -193,13 +191,7 @@ class Bounding:
             rows = np.unique(np.column_stack([query, low, high]), axis=0)
             low, high = rows[:, 1 : 1 + len(axes)], rows[:, 1 + len(axes) :]
             return self.ask(*self._widened(axes, low, high), rows[:, 0], count, confidence)
-        # The cells of a table have few values of each attribute: each is asked about once.
-        alike = _numbered(low, high, [self.shape[axis] for axis in axes])
-        if alike is None:
-            return self.ask(*self._widened(axes, low, high), None, count, confidence)
-        first, place = alike
-        few = self.ask(*self._widened(axes, low[first], high[first]), None, first.size, confidence)
-        return Interval(few.low[place], few.high[place])
+        return self.ask(*self._widened(axes, low, high), None, len(low), confidence)
 
     def _widened(self, axes: Axes, low: IntArray, high: IntArray) -> Boxes:
         """Boxes that are bounded on some attributes alone."""
@@ -223,17 +215,6 @@ class Bounding:
             np.add.at(found.low, query[mine], box.low)
             np.add.at(found.high, query[mine], box.high)
         return found
-
-
-def _numbered(low: IntArray, high: IntArray, sizes: Sequence[int]) -> tuple[IntArray, IntArray] | None:
-    """The first of all boxes that are alike, and which of them each box is; None where no number tells boxes apart."""
-    if math.prod((size + 1) ** 2 for size in sizes) >= _LARGEST:
-        return None
-    key = np.zeros(len(low), dtype=np.int64)
-    for place, size in enumerate(sizes):
-        key = (key * (size + 1) + low[:, place]) * (size + 1) + high[:, place]
-    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
-    return first.astype(np.int64), alike.reshape(-1)
 
 
 def _unknown(count: int) -> Interval:

@@ -21,11 +21,11 @@ _FURTHEST = 2**50
 @proven
 @dataclass(frozen=True, eq=False)
 class TableErrors:
-    """Choose tables by their L1 distance to a public model's, less a public penalty; none is chosen twice.
+    """Choose tables by their L1 distance to a public model's; none is chosen twice.
 
     One step moves one cell of each table by one (`dphist.private.queries.tables`), so each distance by at most one, up
-    or down: the changes of two candidates differ by at most 2, which is the range. Penalties are public and move
-    nothing. After a choice the chosen table is left out, which depends on the choices before alone.
+    or down: the changes of two candidates differ by at most 2, which is the range. After a choice the chosen table is
+    left out, which depends on the choices before alone.
 
     With public whole weights w a score is w times that, distances cut at 2⁵⁰ before (which moves no further than they
     do): one step moves it by at most w, up or down, so the changes of two candidates differ by at most the sum of the
@@ -34,22 +34,18 @@ class TableErrors:
     Args:
         tables: The axes that each table keeps, ascending.
         model: What the model says of each cell, rounded, one table after the other in C order.
-        penalties: What is taken off each table's distance, such as the noise that measuring it would add.
         picks: How many tables are chosen; each pays an equal share.
         weights: How much each table counts, whole numbers from 1 to 1,024; all alike by default.
     """
 
     tables: tuple[Axes, ...]
     model: IntArray
-    penalties: IntArray
     picks: int = 1
     weights: IntArray | None = None
 
     def __post_init__(self) -> None:
-        seal(self, "model", "penalties", *(["weights"] if self.weights is not None else []))
+        seal(self, "model", *(["weights"] if self.weights is not None else []))
         check_axes(self.tables)
-        if self.penalties.shape != (len(self.tables),):
-            raise MechanismError("penalties: give one for each table")
         if not 1 <= self.picks <= len(self.tables):
             raise MechanismError("picks: choose at least one table, and none twice")
         if self.weights is not None and (
@@ -65,14 +61,9 @@ class TableErrors:
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score every table once, and offer those that are left."""
-        apart, penalties = (
-            _distances(counts, layout, self.tables, self.model),
-            np.clip(self.penalties, 0, 2**61),
-        )
-        if self.weights is None:
-            scores, most = np.array(apart) - penalties, 2
-        else:
-            scores = self.weights * (np.minimum(apart, _FURTHEST) - np.minimum(penalties, _FURTHEST))
+        scores, most = np.array(_distances(counts, layout, self.tables, self.model)), 2
+        if self.weights is not None:
+            scores = self.weights * np.minimum(scores, _FURTHEST)
             most = int(np.sort(self.weights)[-2:].sum())
         left = np.arange(len(self.tables))
         while True:
