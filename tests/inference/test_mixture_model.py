@@ -8,7 +8,7 @@ import pytest
 
 from dphist.errors import QueryError
 from dphist.inference.tables.mixture import MixtureModel, NoisyTable, fit_mixture
-from dphist.inference.tables.synthesis import PublishedModel, deal, synthesise
+from dphist.inference.tables.published import PublishedModel, deal, synthesise
 
 SHAPE = (3, 4, 2)
 

@@ -53,8 +53,8 @@ from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.errors import ResidualNoise, StagedNoise
 from dphist.inference.tables.fields import OF_TABLES, TABLES, mixture_fits
 from dphist.inference.tables.mixture import MixtureModel
+from dphist.inference.tables.published import LaterModel, PublishedModel, RakedModel
 from dphist.inference.tables.shrunk import TableNoise
-from dphist.inference.tables.synthesis import LaterModel, PublishedModel, RakedModel
 from dphist.inference.trees import RunNoise, TreeNoise
 
 FloatArray = NDArray[np.float64]

@@ -10,9 +10,8 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.fitting import agreeing
-from dphist.inference.tables.published import TableEstimate, with_cube
+from dphist.inference.tables.published import LaterModel, PublishedModel, TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
-from dphist.inference.tables.synthesis import LaterModel, PublishedModel
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import Large, Share, checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by

@@ -17,15 +17,12 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.neighbours import denoise_field
 from dphist.inference.tables.fitting import agreeing, rake, settle
 from dphist.inference.tables.measured import MeasuredTables
-from dphist.inference.tables.posterior import Observed, posterior
-from dphist.inference.tables.published import TableEstimate
-from dphist.inference.tables.residuals import Axes
+from dphist.inference.tables.published import RakedModel, TableEstimate
+from dphist.inference.tables.residuals import Axes, TableResiduals
+from dphist.inference.tables.shrinking import Shrinking, neighbours
 from dphist.inference.tables.shrunk import Departures, Shrunk, TableNoise
-from dphist.inference.tables.synthesis import RakedModel
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.trees.layout import box_labels
-from dphist.model.domain import Domain, Nominal
-from dphist.model.law import Kind
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -119,18 +116,18 @@ class Marginals:
         note = f"{counted(len(axes), 'table')} {were} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
-        ordered = _neighbours(data.domain)
+        ordered, gaussian = neighbours(data.domain), noisy.law.gaussian
         if measured.everything in axes:
             if self.estimator == "plain":
                 return Estimate(fit_cube(measured), TableNoise(measured), note)
             cube, shrunk = shrunk_cube(measured, ordered=ordered)
             return Estimate(cube, TableNoise(measured, cube, shrunk), note)
         if self.estimator == "plain":
-            tables, near = agreeing(data.shape, axes, _denoised(measured, axes)), None
+            tables, near = agreeing(data.shape, axes, denoised(measured, axes, gaussian=gaussian)), None
         else:
             singles = tuple((axis,) for axis in measured.everything)
-            better = _Shrinking(measured, ordered)
-            tables = near = agreeing(data.shape, axes, _denoised(measured, singles), better)
+            better = Shrinking(measured, ordered)
+            tables = near = agreeing(data.shape, axes, denoised(measured, singles, gaussian=gaussian), better)
         return TableEstimate(tables, TableNoise(measured, near=near), note, RakedModel(data.shape, tables))
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
@@ -151,33 +148,13 @@ class Marginals:
         return axes, (Fraction(1, len(axes)),) * len(axes)
 
 
-def _blocked(axes: Axes, ordered: tuple[bool, ...] | None, *, alone: bool) -> tuple[bool, ...] | None:
-    """Along which attributes of a table blocks are made; None for all of them.
-
-    In a larger cube a table of categories alone keeps its blocks: without any sums over several categories were off by
-    1.2 and 1.3 times as much on two drawn cubes, and what a category does along an order is not in such a table.
-    """
-    if ordered is None or len(axes) != 2:
-        return None
-    have = tuple(ordered[axis] for axis in axes)
-    return have if alone or any(have) else None
-
-
-def _neighbours(domain: Domain | None) -> tuple[bool, ...] | None:
-    """For every attribute whether its values have neighbours, an order or a group; None where all have."""
-    if domain is None:
-        return None
-    have = tuple(not isinstance(each, Nominal) or each.hierarchy.levels > 2 for each in domain.attributes)
-    return None if all(have) else have
-
-
 def fit_cube(measured: MeasuredTables) -> FloatArray:
     """Publish a measured cube without negative cells: it is raked to its tables, settled from the total down."""
     wanted = _to_settle(measured, _HIGHEST_RAKED)
-    settled = settle(measured.shape, wanted, _denoised(measured, wanted))
+    settled = settle(measured.shape, wanted, denoised(measured, wanted, gaussian=measured.kind == "gaussian"))
     alone, enough, rounds = _even(measured, wanted, settled)
     variance = measured.cell_variance(measured.everything)
-    own = _denoise(measured.table(measured.everything), variance, measured.kind)
+    own = _denoise(measured.table(measured.everything), variance, gaussian=measured.kind == "gaussian")
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     start = own + np.minimum(_DOUBT * alone, _DOUBT * math.sqrt(variance))
     return rake(start, {axes: settled[axes] for axes in wanted}, rounds, enough)
@@ -195,29 +172,6 @@ def _even(
     return rake(even, targets, min(rounds, 3), enough), enough, rounds
 
 
-class _Shrinking:
-    """Moves tables towards what smaller ones suggest, and remembers what that leaves to doubt of a measured cube.
-
-    Of attributes that are not ``ordered`` values have no neighbours: blocks of tables of two attributes have one
-    category each (`_blocked`). Blocks of the cube beyond these have several: by single categories intervals were up to
-    1.3 times as wide, and errors the same.
-    """
-
-    def __init__(self, measured: MeasuredTables, ordered: tuple[bool, ...] | None) -> None:
-        self.measured, self.ordered = measured, ordered
-        self.levels: dict[Axes, list[FloatArray]] = {}
-
-    def __call__(self, axes: Axes, values: FloatArray, model: FloatArray) -> FloatArray:
-        measured, every = self.measured, self.measured.everything
-        observed = Observed(
-            *(values, measured.cell_variance(axes), model),
-            ordered=_blocked(axes, self.ordered, alone=len(every) == 2),
-            beyond=1.0 / measured.precision(axes),
-        )
-        found, self.levels[axes] = posterior(observed, sized=axes == every, variances=every in measured.axes)
-        return found
-
-
 def shrunk_cube(
     measured: MeasuredTables, *, ordered: tuple[bool, ...] | None = None
 ) -> tuple[FloatArray, Shrunk]:
@@ -225,9 +179,11 @@ def shrunk_cube(
 
     What that leaves to doubt comes with it. Cells then move until their sums are the tables, in proportion to it.
     """
-    every, better = measured.everything, _Shrinking(measured, ordered)
+    every, better = measured.everything, Shrinking(measured, ordered, variances=True)
     wanted, singles = _to_settle(measured, _HIGHEST_SHRUNK), tuple((axis,) for axis in every)
-    settled = settle(measured.shape, wanted, _denoised(measured, singles), better)
+    settled = settle(
+        measured.shape, wanted, denoised(measured, singles, gaussian=measured.kind == "gaussian"), better
+    )
     model, enough, rounds = _even(measured, wanted, settled)
     found = better(every, measured.table(every), model)
     targets = {axes: settled[axes] for axes in wanted}
@@ -250,20 +206,22 @@ def _to_settle(measured: MeasuredTables, highest: int) -> tuple[Axes, ...]:
     return tuple(combinations(every, max(order, 0)))
 
 
-def _denoised(measured: MeasuredTables, wanted: tuple[Axes, ...]) -> Callable[[Axes], FloatArray]:
+def denoised(
+    measured: TableResiduals, wanted: Sequence[Axes], *, gaussian: bool
+) -> Callable[[Axes], FloatArray]:
     """Least squares for every table; those at the bottom, whose cells are fewest records, inferred from neighbours."""
 
     def table(axes: Axes) -> FloatArray:
         values = measured.table(axes)
         if axes in wanted and 1 < values.size <= _MOST_DENOISED:
-            return _denoise(values, measured.cell_variance(axes), measured.kind)
+            return _denoise(values, measured.cell_variance(axes), gaussian=gaussian)
         return values
 
     return table
 
 
-def _denoise(values: FloatArray, variance: float, kind: Kind) -> FloatArray:
+def _denoise(values: FloatArray, variance: float, *, gaussian: bool) -> FloatArray:
     """Cells from their neighbours."""
     whole = np.rint(values).astype(np.int64)
-    counts, _ = denoise_field(whole, math.sqrt(variance / 2.0), gaussian=kind == "gaussian")
+    counts, _ = denoise_field(whole, math.sqrt(variance / 2.0), gaussian=gaussian)
     return np.asarray(counts, dtype=np.float64).reshape(values.shape)

@@ -14,9 +14,8 @@ import numpy as np
 
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.errors import ResidualNoise
-from dphist.inference.tables.published import TableEstimate, with_cube
+from dphist.inference.tables.published import LaterModel, TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes
-from dphist.inference.tables.synthesis import LaterModel
 from dphist.mechanisms.choosing.request import ALIKE, rough
 from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.mechanisms.residuals import (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist.arrays import FloatArray, IntArray
 from dphist.inference.estimate import Estimate, PieceNoise
-from dphist.kernels.summed_area import add_box_sums, running_sums
+from dphist.kernels.summed_area import box_sums
 from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -66,7 +66,7 @@ class MWEM:
         weights = np.full(shape, 1.0 / n)
         measured: list[tuple[tuple[slice, ...], float]] = []
         for choosing, measuring in zip(asking[::2], asking[1::2], strict=True):
-            guess = _answers(weights, low, high) * max(1.0, records)
+            guess = box_sums(weights, low, high) * max(1.0, records)
             score = Disagreements(low, high, np.rint(np.clip(guess, 0, 2.0**60)).astype(np.int64))
             box = int(choosing.choose(score)[0, 0])
             inside = tuple(slice(a, b) for a, b in zip(low[box].tolist(), high[box].tolist(), strict=True))
@@ -115,14 +115,6 @@ def _bend(
         whole = 1.0
 
 
-def _answers(values: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    table = running_sums(values)
-    strides = np.array(table.strides, dtype=np.int64) // table.itemsize
-    out = np.zeros(len(low))
-    add_box_sums(table.reshape(-1), strides, low, high, np.arange(len(low)), out)
-    return out
-
-
 def _boxes(data: PrivateCounts) -> tuple[IntArray, IntArray]:
     """The ranges that may be measured: the workload's, or every product of dyadic ranges of the axes."""
     workload = data.workload
@@ -138,12 +130,9 @@ def _boxes(data: PrivateCounts) -> tuple[IntArray, IntArray]:
         # Too many products: give up the finest ranges of the axis that has most.
         longest = int(np.argmax([len(axis) for axis in axes]))
         axes[longest] = axes[longest][: len(axes[longest]) // 2]
-    grid = np.stack(np.meshgrid(*[np.arange(len(axis)) for axis in axes], indexing="ij"), axis=-1).reshape(
-        -1, len(axes)
-    )
-    low = np.stack([axis[grid[:, i], 0] for i, axis in enumerate(axes)], axis=1)
-    high = np.stack([axis[grid[:, i], 1] for i, axis in enumerate(axes)], axis=1)
-    return np.ascontiguousarray(low), np.ascontiguousarray(high)
+    grid = np.indices([len(axis) for axis in axes]).reshape(len(axes), -1)
+    chosen = np.stack([axis[places] for axis, places in zip(axes, grid, strict=True)], axis=1)
+    return np.ascontiguousarray(chosen[..., 0]), np.ascontiguousarray(chosen[..., 1])
 
 
 def _dyadic(n: int) -> IntArray:

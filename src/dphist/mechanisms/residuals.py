@@ -16,7 +16,8 @@ from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.fitting import agreeing
 from dphist.inference.tables.published import TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes, Measured, TableResiduals, subsets
-from dphist.inference.tables.shrinking import shrink_downward
+from dphist.inference.tables.shrinking import Shrinking, neighbours
+from dphist.mechanisms.marginals import denoised
 from dphist.mechanisms.options import Bounds, checked
 from dphist.mechanisms.wide.plan import Kinds, plan_tables, wanted_tables
 from dphist.mechanisms.wide.ranges import plan_axes
@@ -58,8 +59,8 @@ class Residuals:
         tables: The axes of each announced table; read off the workload by default, else all of ``ways`` attributes.
         ways: How many attributes the tables have when none are announced.
         ranges: The axes whose ranges or groups will be asked inside tables; read off the workload by default.
-        shrink: Whether tables are moved towards what smaller ones suggest, and those of one attribute towards an even
-            spread, as far as noise explains the difference (`dphist.inference.tables.shrinking.shrink_downward`).
+        shrink: Whether tables are moved towards what smaller ones suggest, as far as noise explains the difference
+            (`dphist.inference.tables.shrinking`).
             Intervals stand on least squares as before. Where ranges are asked for, tables are not moved.
         by_cells: Whether every cell of the announced tables counts alike when shares are planned, not every table:
             large tables then have more of the budget. Where kinds of tables have weights, these count.
@@ -91,9 +92,14 @@ class Residuals:
 
     def estimate_tables(self, data: PrivateCounts) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
+        gaussian = data.law().gaussian
         wanted, residuals = self.measured(data)
-        moved = shrink_downward(residuals, wanted) if self.shrink and not residuals.trees else {}
-        settled = agreeing(data.shape, wanted, moved.__getitem__ if moved else residuals.table)
+        if self.shrink and not residuals.trees:
+            singles = [(axis,) for axis in range(len(data.shape))]
+            table = denoised(residuals, singles, gaussian=gaussian)
+            settled = agreeing(data.shape, wanted, table, Shrinking(residuals, neighbours(data.domain)))
+        else:
+            settled = agreeing(data.shape, wanted, residuals.table)
         return TableEstimate(settled, ResidualNoise(residuals), _note(data, wanted))
 
     def estimate(self, data: PrivateCounts) -> Estimate | TableEstimate:

@@ -16,8 +16,8 @@ import numpy as np
 from dphist.arguments import explained
 from dphist.errors import InputError, OutputError
 from dphist.extras import need
+from dphist.inference.tables.published import RakedModel
 from dphist.inference.tables.residuals import Axes
-from dphist.inference.tables.synthesis import RakedModel
 from dphist.release.atomic import atomic
 from dphist.release.cells import TableCells
 from dphist.release.cells.cells import TOTAL

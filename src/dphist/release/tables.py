@@ -16,8 +16,8 @@ from dphist.errors import MechanismError, QueryError, TooLargeError
 from dphist.extras import need
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.intervals import read_confidence
+from dphist.inference.tables.published import systematic
 from dphist.inference.tables.residuals import Axes
-from dphist.inference.tables.synthesis import systematic
 from dphist.memory import available_memory
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw

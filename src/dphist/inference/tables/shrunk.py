@@ -1,7 +1,7 @@
 """Errors of tables that were measured whole, and of a cube that was fitted to them and shrunk towards smaller ones.
 
 Inside what was measured the noise of least squares (`dphist.inference.tables.residuals`) is known exactly, and where
-only the cube itself says anything it is large. What is published is better: `dphist.inference.tables.posterior` keeps
+only the cube itself says anything it is large. What is published is better: `dphist.inference.tables.shrinking` keeps
 of a departure only what noise does not explain. But sums of shrunk cells may be biased; so both are set beside each
 other, and the better one answers, with its own interval. The error of a published sum over a box has two parts.
 

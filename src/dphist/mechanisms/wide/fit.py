@@ -20,9 +20,9 @@ from dphist.inference.estimate import nonnegative
 from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.fitting import settle
 from dphist.inference.tables.mixture import MixtureModel, NoisyTable, fit_mixture
+from dphist.inference.tables.published import PublishedModel
 from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
 from dphist.inference.tables.shrinking import disagreement, shrink_together
-from dphist.inference.tables.synthesis import PublishedModel
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.plan import Kinds, pair_weights
 from dphist.model.law import NoiseLaw
@@ -90,8 +90,7 @@ def measure_chosen(
             model = fit_together(errors.residuals, chosen, classes, steps).mixture
             said = [np.rint(total * model.table(axes)).astype(np.int64).reshape(-1) for axes in left]
             weights = _whole(pair_weights(kinds, left)) if kinds else None
-            none = np.zeros(len(left), np.int64)
-            score = TableErrors(tuple(left), np.concatenate(said), none, take, weights)
+            score = TableErrors(tuple(left), np.concatenate(said), take, weights)
             here = sorted(left[place] for place in chosen_tables(choose.choose(score), len(left)))
         errors = noise_after(errors, measure_residuals(right, here, by_cells=True))
         chosen += here
