@@ -186,7 +186,7 @@ class _Asked:
         if self.alone:
             share = np.sqrt(wants / self.weight)
             return np.asarray(share / share.sum())
-        share = np.full(len(self.tables), 1.0 / len(self.tables))
+        share: FloatArray = np.full(len(self.tables), 1.0 / len(self.tables))
         for _ in range(_STEPS):
             slope = self.weight * (wants / self.precision(share) ** 2)[self.about]
             share = share * np.sqrt(np.bincount(self.table, slope, minlength=share.size) * share)
