@@ -184,12 +184,13 @@ class _Asked:
     def best(self, wants: FloatArray) -> FloatArray:
         """The shares of least error, if residuals count by ``wants``."""
         if self.alone:
-            share = np.sqrt(wants / self.weight)
-            return np.asarray(share / share.sum())
+            root = np.sqrt(wants / self.weight)
+            return np.asarray(root / root.sum(), dtype=np.float64)
         share: FloatArray = np.full(len(self.tables), 1.0 / len(self.tables))
         for _ in range(_STEPS):
             slope = self.weight * (wants / self.precision(share) ** 2)[self.about]
-            share = share * np.sqrt(np.bincount(self.table, slope, minlength=share.size) * share)
+            gain = np.bincount(self.table, slope, minlength=share.size)
+            share = np.asarray(share * np.sqrt(gain * share), dtype=np.float64)
             share /= share.sum()
         return share
 
