@@ -26,12 +26,12 @@ SECRET = [12_345, 7]
 
 
 def test_a_buffer_changed_after_the_sensitivity_was_computed_has_no_effect() -> None:
-    tables, model, penalties = ((0,), (0, 1)), np.zeros(6, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    tables, model = ((0,), (0, 1)), np.zeros(6, dtype=np.int64)
     weights = np.ones(2, dtype=np.int64)
-    score = TableErrors(tables, model, penalties, 1, weights)
+    score = TableErrors(tables, model, 1, weights)
     layout, cells = Layout((2, 2)), np.array([5, 0, 0, 1])
     before = next(own_copy(score).stages(cells, layout))
-    model[:], penalties[:], weights[:] = 10**6, 10**6, 500
+    model[:], weights[:] = 10**6, 500
     after = next(own_copy(score).stages(cells, layout))
     assert (before.scores.tolist(), before.ranges) == (after.scores.tolist(), after.ranges) == ([6, 6], 2)
     # Forced through the frozen object, what is asked is still what the range is computed from.
