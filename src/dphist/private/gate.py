@@ -123,10 +123,8 @@ class PrivateCounts(Gradual):
         chosen = _owned(mask, bool)
         if chosen.shape != (self.parts,):
             raise MechanismError("mask must have one entry for each part")
-        known = self._layout.labels
-        labels = np.zeros(self.size, dtype=np.int64) if known is None else known
         counts = self._take()
-        sides, separated = [], two_ways(labels, chosen)
+        sides, separated = [], two_ways(self._layout.part, chosen)
         for side, keep in enumerate((chosen, ~chosen)):
             cells, renumbered = separated[2 * side : 2 * side + 2]
             layout = Layout((cells.size,), renumbered, int(keep.sum()), None, self.workload, cells)

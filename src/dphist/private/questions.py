@@ -171,6 +171,11 @@ class Layout:
         """How many cells there are: a plain integer, however large."""
         return math.prod(self.shape)
 
+    @property
+    def part(self) -> IntArray:
+        """The part of every cell."""
+        return np.zeros(self.size, dtype=np.int64) if self.labels is None else self.labels
+
     @cached_property
     def _group(self) -> tuple[IntArray, IntArray]:
         if self.labels is None:

@@ -24,7 +24,6 @@ from dphist.private.ledger.totals import Spend, Sums, Total
 from dphist.private.ledger.units import Protected, charged, described, written
 from dphist.private.ledger.wording import (
     apart,
-    beside,
     confusing,
     created_twice,
     empty,
@@ -129,7 +128,7 @@ class Ledger(Readings):
             path = path_of(place)
             store = SqliteStore(path, patience)
             kept = (
-                beside(path)
+                path.with_name(path.name + ".witness")
                 if witness is True
                 else apart(Path(witness).absolute(), path)
                 if witness

@@ -52,11 +52,6 @@ def empty(path: Path) -> bool:
         raise errors.LedgerError(f"the ledger {path} cannot be reached ({error.strerror})") from error
 
 
-def beside(path: Path) -> Path:
-    """Say where the witness is unless the user says otherwise."""
-    return path.with_name(path.name + ".witness")
-
-
 def apart(witness: Path, path: Path) -> Path:
     """Refuse to keep the witness in a file of the ledger's own, which may not be there yet: it writes over notes."""
     own = [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")]

@@ -20,7 +20,6 @@ the fast path's error it takes longer, so its time is data-dependent (the privac
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +46,7 @@ _THREADS_PAY = 1 << 22
 _LARGEST_SCALE = 1 << 53
 
 
-class _Law(Protocol):
-    """A sampler for one size of noise."""
-
-    def add(self, keystream: Keystream, values: Int64s, out: Int64s) -> None:
-        """Write values + noise for one flat block."""
-        ...
+_Law = _laplace.BinaryLaplace | _laplace.TabledLaplace | _gaussian.BlockGaussian
 
 
 class Noise:

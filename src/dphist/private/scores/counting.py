@@ -40,20 +40,18 @@ class Medians:
 
     def draws(self, layout: Layout) -> int:
         """One choice in every part."""
-        part = np.zeros(layout.size, dtype=np.int64) if layout.labels is None else layout.labels
         if self.slot.shape != (layout.size,) or self.lengths.shape != (layout.parts,):
             raise MechanismError("medians need one slot for each cell and one length for each part")
         if bool((self.lengths < 1).any()) or bool(
-            ((self.slot < 0) | (self.slot >= self.lengths[part])).any()
+            ((self.slot < 0) | (self.slot >= self.lengths[layout.part])).any()
         ):
             raise MechanismError("medians: a slot lies outside its part")
         return 1
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score every cut of every part."""
-        part = np.zeros(layout.size, dtype=np.int64) if layout.labels is None else layout.labels
         first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths, dtype=np.int64)])
-        places = first[part] + self.slot
+        places = first[layout.part] + self.slot
         slots = part_sums(counts, places, int(first[-1]))
         running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(slots)])
         owner = np.repeat(np.arange(layout.parts), self.lengths)
@@ -109,10 +107,9 @@ class BestAttributes:
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score every attribute in every part."""
-        part = np.zeros(layout.size, dtype=np.int64) if layout.labels is None else layout.labels
         scores = np.empty((layout.parts, len(self.places)), dtype=np.int64)
         for a, (place, size) in enumerate(zip(self.places, self.sizes, strict=True)):
-            where = (part * size + place) * self.classes + self.target
+            where = (layout.part * size + place) * self.classes + self.target
             table = part_sums(counts, where, layout.parts * size * self.classes)
             scores[:, a] = table.reshape(layout.parts, size, self.classes).max(axis=2).sum(axis=1)
         starts = np.arange(layout.parts + 1, dtype=np.int64) * len(self.places)
