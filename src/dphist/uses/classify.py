@@ -1,8 +1,12 @@
-"""Learn to tell classes apart from a release: ID3 on its histogram, or any classifier on its weighted cells."""
+"""Learn to tell classes apart from a release: ID3 on its histogram, or any classifier on its weighted cells.
+
+ID3 grows a decision tree by the largest information gain, from rows of codes that have weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,11 +19,18 @@ from dphist.model.histogram import Histogram, sum_others
 from dphist.release.cells import TableCells
 from dphist.release.columns import own_values
 from dphist.release.release import Release
-from dphist.uses.columns import column, column_names
-from dphist.uses.id3 import ID3, Node
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of a decision tree: weights of the classes, and the children by the value of an attribute."""
+
+    weights: FloatArray
+    attribute: str | None = None
+    children: Mapping[int, Node] = field(default_factory=dict)
 
 
 @explained
@@ -90,11 +101,43 @@ class ReleaseID3:
         domain = release.domain
         names = self._features(domain)
         axes = [domain.axis(name) for name in (*names, self.target)]
-        rules = ID3(max_depth=self.max_depth, least_records=self.least_records, least_gain=self.least_gain)
         self.domain_: Domain = domain
         self.classes_ = own_values(domain, self.target)
-        self.tree_ = rules.grow(*_weighted(release, axes), tuple(domain.shape[axis] for axis in axes), names)
+        self.tree_ = self._grow(*_weighted(release, axes), tuple(domain.shape[axis] for axis in axes), names)
         return self
+
+    def _grow(
+        self,
+        rows: IntArray,
+        weight: FloatArray,
+        sizes: tuple[int, ...],
+        names: tuple[str, ...],
+        depth: int = 0,
+    ) -> Node:
+        """Grow a tree; each attribute is used once on a path.
+
+        ``rows`` has a column of codes below ``sizes`` for each attribute that is left, by ``names``; the class last.
+        """
+        held = _sums(rows[:, -1], weight, sizes[-1])
+        deep = self.max_depth is not None and depth >= self.max_depth
+        if not names or deep or held.sum() < self.least_records or np.count_nonzero(held) < 2:
+            return Node(held)
+        gains = []
+        for size, codes in zip(sizes, rows.T[:-1], strict=False):
+            both = _sums(codes * sizes[-1] + rows[:, -1], weight, size * sizes[-1])
+            gains.append(gain(both.reshape(size, sizes[-1])))
+        best = int(np.argmax(gains))
+        if gains[best] < self.least_gain:
+            return Node(held)
+        left = tuple(place for place in range(len(sizes)) if place != best)
+        children = {}
+        for value in np.unique(rows[:, best]):
+            here = rows[:, best] == value
+            children[int(value)] = self._grow(
+                rows[here][:, left], weight[here], tuple(sizes[i] for i in left), tuple(names[i] for i in left[:-1]),
+                depth + 1,
+            )  # fmt: skip
+        return Node(held, names[best], children)
 
     def predict_proba(self, records: Any) -> FloatArray:
         """Give each class's share in the leaf of every record; unknown values stay at the node above.
@@ -220,3 +263,40 @@ def _released(release: Release | Histogram, asked: str) -> Release:
             f"{asked}: these are true counts, not a release, and what is learned from them shows them; publish first"
         )
     return release
+
+
+def _sums(codes: IntArray, weight: FloatArray, size: int) -> FloatArray:
+    return np.bincount(codes, weight, size).astype(np.float64)
+
+
+def gain(table: FloatArray) -> float:
+    """Information gain, in bits, of knowing the row about the column."""
+    parts = table[table.sum(axis=1) > 0]
+    left = sum(row.sum() / table.sum() * _entropy(row) for row in parts)
+    return _entropy(table.sum(axis=0)) - float(left)
+
+
+def _entropy(weights: FloatArray) -> float:
+    share = weights[weights > 0] / weights.sum()
+    return float(-(share * np.log2(share)).sum())
+
+
+def column_names(records: Any) -> list[str]:
+    """The names of all columns."""
+    columns = getattr(records, "column_names", getattr(records, "columns", None))
+    names = records if isinstance(records, Mapping) else columns
+    if names is None:
+        raise InputError("records must be a data frame or a mapping of columns")
+    return [str(name) for name in names]
+
+
+def column(records: Any, name: str) -> list[Any]:
+    """The values of one column."""
+    if name not in column_names(records):
+        raise InputError(f"the records have no column {name}")
+    try:
+        values = list(records[name])
+    except Exception:
+        # What a frame of any maker, or a mapping to anything, may raise cannot be listed.
+        raise InputError(f"the column {name} of the records cannot be read as a list of values") from None
+    return [value.as_py() if hasattr(value, "as_py") else value for value in values]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from dphist.mechanisms.dpcube import box_tree
 from dphist.model.domain import Domain
 from dphist.release import Release
 from dphist.release.cells import TableCells
-from dphist.uses.columns import column
+from dphist.uses.classify import column
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -68,14 +69,14 @@ class Blocking:
         block. A block is kept if both sides are estimated at more than ``least`` records: a higher bar drops more
         pairs, and may drop true ones. Only released numbers are read, so this costs no budget on either side.
 
-        Of releases of tables out of very many columns, one table that both published is cut: the one that promises to
-        spare most comparisons, unless ``attributes`` names another.
+        Of releases of tables out of very many columns, one table that both published is cut: the one of most cells,
+        unless ``attributes`` names another.
 
         Args:
             first: One party's release.
             second: The other's, over the same domain.
             least: How many records both sides of a block must be thought to hold.
-            attributes: The attributes to block on; all of them, or those of the best table, by default.
+            attributes: The attributes to block on; all of them, or those of the largest table, by default.
 
         Returns:
             The blocks.
@@ -86,7 +87,7 @@ class Blocking:
             )
         sides = first, second
         if attributes is not None or any(isinstance(side.cells, TableCells) for side in sides):
-            names = _best_table(first, second) if attributes is None else tuple(attributes)
+            names = _largest_table(first, second) if attributes is None else tuple(attributes)
             domain, counts = first.domain.project(names), [side.project(*names).counts for side in sides]
             one, other = map(_even, counts)
         else:
@@ -201,25 +202,13 @@ def _even(counts: FloatArray) -> IntArray:
     return box_tree(cells, variance=float(_LATTICE**2)).labels
 
 
-def _best_table(first: Release, second: Release) -> tuple[str, ...]:
-    """The attributes of the published table that spares most comparisons if its cells are the blocks."""
+def _largest_table(first: Release, second: Release) -> tuple[str, ...]:
+    """The attributes of the table of most cells that both published."""
     tables = [
         set(release.cells.tables) for release in (first, second) if isinstance(release.cells, TableCells)
     ]
-    best: tuple[str, ...] = ()
-    least = np.inf
-    for axes in sorted(set.intersection(*tables) - {()}):
-        names = tuple(first.domain.names[axis] for axis in axes)
-        one, other = (np.maximum(_table(release, axes, names), 0.0) for release in (first, second))
-        left = float((one * other).sum()) / max(float(one.sum()) * float(other.sum()), 1e-300)
-        if left < least:
-            best, least = names, left
-    if not best:
+    common, shape = set.intersection(*tables) - {()}, first.domain.shape
+    if not common:
         raise InputError("both releases must have published a table of the same attributes")
-    return best
-
-
-def _table(release: Release, axes: tuple[int, ...], names: tuple[str, ...]) -> FloatArray:
-    if isinstance(release.cells, TableCells):
-        return np.asarray(release.cells.tables[axes], dtype=np.float64)
-    return np.asarray(release.project(*names).counts, dtype=np.float64)
+    largest = max(sorted(common), key=lambda axes: prod(shape[axis] for axis in axes))
+    return tuple(first.domain.names[axis] for axis in largest)

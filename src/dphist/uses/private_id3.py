@@ -26,8 +26,7 @@ from dphist.publishing.preflight import empty, preflight
 from dphist.release.columns import own_values
 from dphist.release.guarantee import Guarantee, Receipt
 from dphist.sources.count import pass_through
-from dphist.uses.classify import ReleaseID3
-from dphist.uses.id3 import FloatArray, Node
+from dphist.uses.classify import FloatArray, Node, ReleaseID3
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
