@@ -180,7 +180,14 @@ def test_only_questions_about_tables_are_asked() -> None:
 
     with pytest.raises(MechanismError, match="carries no proof"):
         right.measure(Cheaper(TABLES, SHARES))
-    for regroup in (lambda: right.partition([0]), lambda: right.coarsen([0]), lambda: right.select([True])):
+    for regroup in (
+        lambda: right.partition([0]),
+        lambda: right.coarsen([0]),
+        lambda: right.select([True]),
+        lambda: right.arrange([0]),
+        lambda: right.separate(["a"]),
+        lambda: right.of(Domain([Ordinal("other", range(6))])),
+    ):
         with pytest.raises(MechanismError, match="regroups every combination"):
             regroup()
     # Around the questions there is still nothing to read.

@@ -140,6 +140,7 @@ class PrivateCounts(Gradual):
         the other attributes. A person with rows in several parts is covered: accounting is per step, and ``steps``
         counts all of their rows wherever they lie.
         """
+        self._insist_on_cells()
         if self.domain is None or self.labels is not None:
             raise MechanismError("only a whole domain can be separated by its attributes")
         axes = [self.domain.axis(name) for name in names]
@@ -164,6 +165,7 @@ class PrivateCounts(Gradual):
 
     def arrange(self, order: ArrayLike) -> PrivateCounts:
         """Reorder the cells, or keep some of them, by public indices: new cell i is old cell ``order[i]``."""
+        self._insist_on_cells()
         cells = _owned(order, np.int64)
         if cells.ndim != 1 or not labels_ok(cells, self.size) or np.unique(cells).size != cells.size:
             # A cell named twice would move twice in one step.
@@ -176,6 +178,8 @@ class PrivateCounts(Gradual):
         Promises are read off the domain (a wavelet's depends on the hierarchy), once for the noise and once for the
         answer, and both must find the same: so none but our own types, whose sizes and trees do not change.
         """
+        # Records keep their columns: called by other shapes, tables would not be those that their noise is made for.
+        self._insist_on_cells()
         plain = type(domain) is Domain and all(type(each) in (Ordinal, Nominal) for each in domain.attributes)
         if not plain:
             raise MechanismError("domain must be a Domain of Ordinal and Nominal attributes, as they are")
