@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dphist.inference.estimate import Estimate
 from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
-
-if TYPE_CHECKING:
-    pass
 
 
 @checked

@@ -53,17 +53,6 @@ class PrefixSums:
         return Estimate(counts, prefix_noise(data.size, noisy.law))
 
 
-def prefix_error(size: int, law: NoiseLaw) -> float:
-    """The root mean squared error of all prefixes of ``size`` cells, before anything is measured.
-
-    With f_j = C(2j, j)/4ʲ the coefficients of 1 ÷ √(1 − x), the question's largest column has Σ_{j<n} f_j² in squares,
-    and prefix k adds up k draws with weights f_0 … f_{k−1}.
-    """
-    j = np.arange(1, size, dtype=np.float64)
-    squares = np.cumsum(np.concatenate([[1.0], np.cumprod((2.0 * j - 1.0) / (2.0 * j)) ** 2]))
-    return float(np.sqrt(float(law.variance) * squares[-1] * squares.mean()))
-
-
 def prefix_noise(size: int, law: NoiseLaw) -> PrefixNoise:
     """The noise of prefix sums over ``size`` cells, whose draws have this law."""
     weights = np.cumsum(inverse_weights(size)) * INVERSE_UNIT

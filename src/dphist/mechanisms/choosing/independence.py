@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -37,28 +36,22 @@ _DEPENDENT = 0.04
 _FULL, _LESS = 0.6, 0.7
 
 
-@dataclass(frozen=True)
-class Product:
-    """Tables of one attribute with the whole budget, what they are expected to be off by, and what the other way is."""
-
-    mechanism: Marginals
-    off: float
-    instead: float
-
-
 def independent_product(
     forecaster: Forecaster,
     other: float,
     plan: Plan | None,
     seen: PilotAnswer,
     announced: Sequence[Axes] = (),
-) -> Product | None:
+) -> tuple[Marginals, float, float] | None:
     """The product of single attributes, if it is expected to lose less than another way and records were counted.
 
+    Gives tables of one attribute with the whole budget, what they are expected to be off by, and what the other way is.
     ``other`` is what that way is expected to be off by; where it is the tables of a plan, which are moved towards
     smaller ones, that is worked out anew. Of announced tables their pairs count, else all.
     """
-    pairs = pairs_of(forecaster.shape, announced or [tuple(range(len(forecaster.shape)))])
+    every = tuple(axis for axis, size in enumerate(forecaster.shape) if size > 1)
+    inside = [set(axes) & set(every) for axes in announced or [every]]
+    pairs = tuple(sorted({pair for axes in inside for pair in combinations(sorted(axes), 2)}))
     looked = bool(announced) if seen.dependence is None else seen.dependence <= _DEPENDENT
     if seen.records is None or not looked or not pairs:
         return None
@@ -75,13 +68,7 @@ def independent_product(
     if (product / best) @ likely >= (moved / best) @ likely:
         return None
     chosen = Marginals(tables=singles.tables, shares=singles.shares, estimator="weighed")
-    return Product(chosen, float(product @ likely), float(moved @ likely))
-
-
-def pairs_of(shape: Sequence[int], tables: Sequence[Axes]) -> tuple[Axes, ...]:
-    """All pairs of attributes that lie in some table, of two values and more each."""
-    some = {pair for axes in tables for pair in combinations(sorted(set(axes)), 2)}
-    return tuple(sorted(pair for pair in some if min(shape[axis] for axis in pair) > 1))
+    return chosen, float(product @ likely), float(moved @ likely)
 
 
 def departing(records: float, apart: FloatArray | float, cells: FloatArray, orders: FloatArray) -> FloatArray:

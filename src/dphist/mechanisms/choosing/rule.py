@@ -245,11 +245,12 @@ def _by_forecast(request: Request, seen: PilotAnswer) -> Choice | None:
     if shrink and not request.hides:
         product = independent_product(forecaster, mean, tables, seen, request.tables)
     if product is not None:
-        larger = ("larger tables or blocks", product.instead)
-        return product.mechanism, (
+        mechanism, off, instead = product
+        larger = ("larger tables or blocks", instead)
+        return mechanism, (
             f"{UNPAIRED} {said[0].upper()}{said[1:]}, and noise would hide how attributes depend on each other, so "
             "single attributes are measured (marginals) and put together as if they were independent: "
-            f"{beside(product.off, larger, records=records or 0.0, though=RISKS_LESS)}"
+            f"{beside(off, larger, records=records or 0.0, though=RISKS_LESS)}"
         )
     if way is not None:
         return way
