@@ -150,10 +150,10 @@ def test_intervals_of_sums_means_and_quantiles_cover(mechanism):
 def test_covariances_equal_those_of_simulated_noise():
     counts = np.full((8,), 300)
     domain = Domain([Ordinal("x", range(8))])
-    noise = np.array([seeded(counts, "privelet(plain=())", "1", s, domain).counts for s in range(3000)]) - 300
+    noise = np.array([seeded(counts, "privelet(plain=())", "1", s, domain).counts for s in range(1000)]) - 300
     line = whole_line(seeded(counts, "privelet(plain=())", "1", 0, domain), "x")
     scale = line._covariance.diagonal().max()
-    assert np.abs(np.cov(noise.T) - line._covariance).max() < 0.2 * scale  # entries deviate by about 4 %
+    assert np.abs(np.cov(noise.T) - line._covariance).max() < 0.2 * scale  # entries deviate by about 5 %
 
 
 def test_quantiles_and_cdf_are_monotone():
@@ -282,14 +282,14 @@ def test_means_of_groups_that_look_filled_by_luck_are_not_said_to_be_known() -> 
     filled = np.arange(towns) < 30
     truth = float((np.arange(ages) ** 2).sum() / np.arange(ages).sum())
     told = right = 0
-    for _ in range(3):
+    for _ in range(2):
         release = publish(Histogram(domain, counts), epsilon=1, mechanism="laplace")
         mean = release.by("town").mean("age")
         known = (mean.low > 0) | (mean.high < ages - 1)
         told += int(known.sum())
         right += int((known & filled & (mean.low <= truth) & (mean.high >= truth)).sum())
-    # Ninety are filled; told one by one some thirty of the empty ones look so, too, and a quarter of all is wrong.
-    assert told >= 85
+    # Sixty are filled; told one by one some twenty of the empty ones look so, too, and a quarter of all is wrong.
+    assert told >= 56
     assert right / told > 0.88
 
 
