@@ -72,7 +72,8 @@ def _read_tables(told: Any, store: Store, place: Place, made: Made) -> MeasuredT
 def _write_shrunk(shrunk: Shrunk, store: Sink, place: Place, model: Any) -> Any:
     return {
         "order": shrunk.order,
-        "ordered": plain(shrunk.ordered, store),
+        # Nobody reads it any more but versions before, which insist on it.
+        "ordered": None,
         "tables": [
             {"axes": list(axes), **told_of(table, store, "sums", "lengths"), "times": shrunk.times.get(axes)}
             for axes, table in shrunk.tables.items()
@@ -95,17 +96,15 @@ def _read_shrunk(told: Any, store: Store, place: Place, made: Made) -> Shrunk:
         found[axes] = Departures(tuple(shape), sums, lengths)
         if each["times"] is not None:
             times[axes] = float(each["times"])
-    ordered = None if told["ordered"] is None else tuple(told["ordered"])
     alone = {axes for axes in found if axes not in made["residuals"].residuals}
     insist(
         type(told["order"]) is int,
-        ordered is None or len(ordered) == len(place.shape),
         made["counts"] is not None,
         tuple(range(len(place.shape))) in found,
         set(times) == alone,
         all(0.0 < each < math.inf for each in times.values()),
     )
-    return Shrunk(made["residuals"], made["counts"], told["order"], found, ordered, times)
+    return Shrunk(made["residuals"], made["counts"], told["order"], found, times)
 
 
 def _write_residuals(residuals: TableResiduals, store: Sink, place: Place, model: Any) -> dict[str, Any]:

@@ -123,7 +123,6 @@ class Shrunk:
         counts: The published cube.
         order: Tables of at most ``order`` attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
-        ordered: For every attribute whether its values have neighbours, as a file may say.
         times: How many times those variances published sums are taken to be off by, for tables of which only the cube
             speaks; the same for all by default.
     """
@@ -132,7 +131,6 @@ class Shrunk:
     counts: FloatArray
     order: int
     tables: Mapping[Axes, Departures]
-    ordered: tuple[bool, ...] | None = None
     times: Mapping[Axes, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -59,8 +59,6 @@ _CHOSEN = 0.35
 # The prior: a third on nothing but sampling, the rest on these.
 _NOTHING = 1.0 / 3.0
 _SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
-# How much it counts to be worse than single columns alone, or plain tables, beside being worse than the better way.
-_ABOVE = 5.0
 # One in 10 pairs is among the strongest. What these have of dependence, in parts of its mean, each alike likely; more
 # where few cells add up, as pairs of few values differ more in how far they can be from independence.
 _TENTH = 10
@@ -192,9 +190,8 @@ class Outlook:
         return np.stack([self.together, self.apart, self.alone])
 
     def losses(self) -> FloatArray:
-        """What each way is expected to be worse by than the best of them, and than without pairs or a model."""
-        above = np.maximum(self.ways / np.minimum(self.alone, self.plain) - 1.0, 0.0)
-        return np.asarray((self.ways / self.ways.min(axis=0) - 1.0 + _ABOVE * above) @ self.likely)
+        """What each way is expected to be worse by than the best of them."""
+        return np.asarray((self.ways / self.ways.min(axis=0) - 1.0) @ self.likely)
 
     def counted(self, total: float) -> Outlook:
         """The outlook once records were counted."""
