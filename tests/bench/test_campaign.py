@@ -136,7 +136,7 @@ def test_a_refuted_claim_is_seen_by_the_judge():
 def test_every_mechanism_stands(text):
     """A short attack on each: refuted wrongly with probability at most 1e-6 over all mechanisms together."""
     mechanism = parse(text)
-    evidence = pursue(mechanism, worst_pairs((5,))[1], 1, 450, stop_early=True)
+    evidence = pursue(mechanism, worst_pairs((5,))[1], 1, 300, stop_early=True)
     assert not evidence.contest.fell(1e-6 / len(claims()))
     # No run may lose more than ε by formula: nothing about that is chance.
     assert evidence.largest_loss() <= 1 + 1e-6
