@@ -28,7 +28,7 @@ BY_STRING = {
     "dphist_bench/peers/inside.py",
 }
 # What a mechanism may take from the gate: rights and what they answer with. Opening a gate needs the counts.
-OPENERS = {"open_gate", "open_replay", "open_sparse"}
+OPENERS = {"open_gate", "open_replay"}
 
 
 parsed = functools.cache(ast.parse)

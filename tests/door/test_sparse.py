@@ -23,11 +23,12 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.noise.hits import _Binomial, _uniform, probability
 from dphist.private.noise.hits import hits as _hits
 from dphist.private.queries.counting import Identity
-from dphist.private.sparse import Above, Occupied, open_sparse_gate
+from dphist.private.sparse import Above, Occupied
 from dphist.publishing.door import _sparse
 
 HUGE = Domain([Ordinal("x", range(10**6)), Ordinal("y", range(10**6))])
@@ -62,15 +63,13 @@ def test_its_law_is_that_of_noise_on_every_cell_and_a_threshold(sparse: bool) ->
     """Joint outcomes of three cells, one empty, one below the threshold, one above; fixed seed."""
     counts, scale, threshold, draws = [0, 1, 4], Fraction(1), 2, 6000
     domain = Domain([Ordinal("x", range(3))])
-    held = Occupied.of(np.array([1, 2]), np.array([1, 4]))
+    held = Occupied.of(domain, np.array([1, 2]), np.array([1, 4]))
     noise = Noise(Keystream.for_tests(5))
     seen: Counter[Any] = Counter()
     for _ in range(draws):
         if sparse:
-            right, _ = open_sparse_gate(held, domain, 1, Unit(), noise=noise)
+            right, _ = open_gate(held, 1, Unit(), noise=noise)
         else:
-            from dphist.private.gate import open_gate
-
             right, _ = open_gate(Histogram(domain, np.array(counts)), 1, Unit(), noise=noise)
         shown = dict(right.measure(Above(threshold)).values.tolist())
         seen[tuple(shown.get(cell) for cell in range(3))] += 1
@@ -265,7 +264,7 @@ def test_too_large_a_domain_is_told_of_it_and_other_mechanisms_are_stopped() -> 
     release = dphist.publish(rows, HUGE, 1, "sparselaplace")
     with pytest.raises(TooLargeError, match="sparse"):
         _ = release.counts
-    right, _ = open_sparse_gate(Occupied.of(np.array([5]), np.array([1])), HUGE, 1, Unit())
+    right, _ = open_gate(Occupied.of(HUGE, np.array([5]), np.array([1])), 1, Unit())
     with pytest.raises(MechanismError, match="counts every combination"):
         right.measure(Identity())
     wide = Domain([Ordinal(f"x{i}", range(2**31)) for i in range(2)])
@@ -300,7 +299,7 @@ def test_a_sparse_release_does_what_a_release_does_or_says_why_not() -> None:
 
 
 def test_cells_named_twice_are_added() -> None:
-    held = Occupied.of(np.array([9, 2, 9, 4]), np.array([1, 5, 2, 0]))
+    held = Occupied.of(HUGE, np.array([9, 2, 9, 4]), np.array([1, 5, 2, 0]))
     assert held.cells.tolist() == [2, 9]
     assert held.counts.tolist() == [5, 3]
 

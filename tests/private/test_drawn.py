@@ -19,6 +19,7 @@ from scipy import stats
 from dphist.kernels.wavelets import standard
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.unit import Unit
+from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity, Totals
 from dphist.private.queries.counting import Middles
@@ -28,7 +29,7 @@ from dphist.private.scores.bisections import Bisections, Configurations, error_r
 from dphist.private.scores.boundaries import Boundaries
 from dphist.private.scores.counting import BestAttributes, Disagreements, Medians
 from dphist.private.segments import AbsoluteDeviation
-from dphist.private.sparse import Above, Occupied, open_sparse_gate
+from dphist.private.sparse import Above, Occupied
 from dphist.private.spectrum import Frequencies, LowFrequencies
 from dphist.testing import open_counts
 
@@ -123,10 +124,10 @@ def test_wavelet_coefficients_and_cells() -> None:
 
 def test_sparse_cells_that_hold_records_and_cells_that_do_not() -> None:
     cells, threshold = 3 * N, 13
-    held = Occupied.of(np.arange(0, cells, 3), np.full(N, 10**6))
     domain = Domain([Ordinal("x", range(cells))])
+    held = Occupied.of(domain, np.arange(0, cells, 3), np.full(N, 10**6))
     noise = Noise(Keystream.for_tests(9))
-    right, _ = open_sparse_gate(held, domain, "1/3", UNIT, noise=noise)
+    right, _ = open_gate(held, "1/3", UNIT, noise=noise)
     pairs = right.split("1/2", "1/2")[0].measure(Above(threshold)).values
     occupied = pairs[pairs[:, 0] % 3 == 0]
     assert len(occupied) == N
@@ -146,11 +147,11 @@ def test_every_cell_of_a_sparse_release_has_its_coin() -> None:
     """Blocks hold 8 ÷ p cells; the ones left over at the end are tossed like the rest."""
     cells, threshold, runs = 70, 1, 1500
     domain = Domain([Ordinal("x", range(cells))])
-    nothing = Occupied.of(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    nothing = Occupied.of(domain, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     noise = Noise(Keystream.for_tests(10))
     seen = np.zeros(cells)
     for _ in range(runs):
-        right, _ = open_sparse_gate(nothing, domain, 1, Unit(), noise=noise)
+        right, _ = open_gate(nothing, 1, Unit(), noise=noise)
         seen[right.measure(Above(threshold)).values[:, 0]] += 1
     p = math.exp(-1) / (1 + math.exp(-1))
     assert int(8 / p) < cells - 5

@@ -25,7 +25,7 @@ from dphist.private.scores.bisections import Bisections
 from dphist.private.scores.boundaries import Boundaries
 from dphist.private.scores.counting import BestAttributes, Disagreements, Medians
 from dphist.private.segments import AbsoluteDeviation
-from dphist.private.sparse import Above, Occupied, open_sparse_gate
+from dphist.private.sparse import Above, Occupied
 from dphist.private.transcript import Replay
 from dphist.testing import Draw, RecordingNoise, open_counts
 
@@ -225,8 +225,8 @@ def test_sparse(sparse: bool, unit: Any) -> None:
     counts[[3, 500, 999]] = 40, 1, 7
     noise = RecordingNoise(seed=4)
     if sparse:
-        held = Occupied.of(np.flatnonzero(counts), counts[counts > 0])
-        right, transcript = open_sparse_gate(held, domain, EPSILON, unit[0], noise=noise)
+        held = Occupied.of(domain, np.flatnonzero(counts), counts[counts > 0])
+        right, transcript = open_gate(held, EPSILON, unit[0], noise=noise)
     else:
         right, transcript = open_gate(Histogram(domain, counts), EPSILON, unit[0], noise=noise)
     pairs = right.split("1/2", "1/2")[0].measure(Above(9)).values

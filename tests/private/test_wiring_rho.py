@@ -29,7 +29,7 @@ from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.counting import Medians
 from dphist.private.segments import AbsoluteDeviation
-from dphist.private.sparse import Above, Occupied, open_sparse_gate
+from dphist.private.sparse import Above, Occupied
 from dphist.testing import Draw, RecordingNoise, open_counts
 
 sys.path += [str(Path(__file__).parent)]
@@ -167,9 +167,9 @@ def test_choose_and_segment(way: str, unit: Unit) -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.describe())
 def test_sparse_and_laplace(unit: Unit) -> None:
     domain = Domain([Ordinal("x", range(1000))])
-    held = Occupied.of(np.array([3, 500]), np.array([40, 1]))
+    held = Occupied.of(domain, np.array([3, 500]), np.array([40, 1]))
     noise = RecordingNoise(seed=4)
-    right, transcript = open_sparse_gate(held, domain, Budget(RHO, "rho"), unit, noise=noise)
+    right, transcript = open_gate(held, Budget(RHO, "rho"), unit, noise=noise)
     right.split("1/2", "1/2")[0].measure(Above(9))
     scale = unit.steps / epsilon_for_rho(RHO / 2)
     assert {draw.amounts[0] for draw in noise.drawn} == {scale}

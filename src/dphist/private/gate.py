@@ -69,6 +69,7 @@ from dphist.private.questions import (
     is_proven,
     own_copy,
 )
+from dphist.private.sparse import Occupied
 from dphist.private.transcript import Book, Recorded, Replay
 
 __all__ = ["Noisy", "PrivateCounts", "open_gate", "open_replay"]
@@ -377,7 +378,7 @@ def _owned(given: ArrayLike, kind: type[Any]) -> NDArray[Any]:
 
 
 def open_gate(
-    data: Histogram | Sums | Countable,
+    data: Histogram | Sums | Countable | Occupied,
     budget: Number | Budget,
     unit: Unit,
     *,
@@ -388,43 +389,29 @@ def open_gate(
 ) -> tuple[PrivateCounts, Transcript]:
     """Fuse private counts with a budget; returns the one right to ask, and the transcript that will fill up.
 
-    Of records of a domain of any size tables can be asked (`dphist.private.held`). A bare number is pure ε. ``pay`` is
-    called once, before the first noise is drawn, and must make the spending durable; if it raises, nothing has been
-    drawn. Sums of values are cells of either sign, of which ``unit`` says how many *steps* somebody moves
-    (`dphist.model.measure.Quantity.in_steps`); they are measured, not chosen or segmented by, since the proofs of
-    scores and costs, and of queries that say ``of_counts``, are about counts. ``unproven`` lets questions without a
-    proof be asked, as they are: for tests and audits of mechanisms that may be wrong, on counts that are nobody's.
-    Nothing that publishes sets it.
+    Of a domain of any size either tables of its records can be asked (`dphist.private.held`), or which of its cells are
+    `Above` a threshold (`dphist.private.sparse`). A bare number is pure ε. ``pay`` is called once, before the first
+    noise is drawn, and must make the spending durable; if it raises, nothing has been drawn. Sums of values are cells
+    of either sign, of which ``unit`` says how many *steps* somebody moves (`dphist.model.measure.Quantity.in_steps`);
+    they are measured, not chosen or segmented by, since the proofs of scores and costs, and of queries that say
+    ``of_counts``, are about counts. ``unproven`` lets questions without a proof be asked, as they are: for tests and
+    audits of mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes sets it.
     """
-    if not isinstance(data, Histogram | Sums):
-        return open_held(Held(data), data.domain, budget, unit, workload, noise, pay)
-    # min(x, c) moves by at most one when x does, and so does max(x, −c): a public ceiling keeps one step one step.
-    ceiling = LARGEST_SUM // max(1, data.domain.size)
-    flat = data.counts.reshape(-1)
     signed = isinstance(data, Sums)
-    within = not flat.size or (flat.max() <= ceiling and (not signed or flat.min() >= -ceiling))
-    counts = flat if within else np.clip(flat, -ceiling, ceiling)
-    right, transcript = open_held(counts, data.domain, budget, unit, workload, noise, pay, unproven)
+    if isinstance(data, Histogram | Sums):
+        # min(x, c) moves by at most one when x does, and so does max(x, −c): a public ceiling keeps one step one step.
+        ceiling = LARGEST_SUM // max(1, data.domain.size)
+        held: Any = data.counts.reshape(-1)
+        if held.size and (held.max() > ceiling or (signed and held.min() < -ceiling)):
+            held = np.clip(held, -ceiling, ceiling)
+    else:
+        held = data if isinstance(data, Occupied) else Held(data)
+    transcript = Recorded(pay=pay)
+    layout = Layout(data.domain.shape, None, 1, data.domain, workload)
+    source = Noise.system() if noise is None else noise
+    right = PrivateCounts(held, layout, UnitBudget.of(budget, unit), transcript, source, "root", unproven)
     right._signed = signed
     return right, transcript
-
-
-def open_held(
-    held: Any,
-    domain: Domain,
-    budget: Number | Budget,
-    unit: Unit,
-    workload: Workload | None = None,
-    noise: Noise | None = None,
-    pay: Callable[[], None] | None = None,
-    unproven: bool = False,
-) -> tuple[PrivateCounts, Transcript]:
-    """Fuse cells, or what stands in their place where a domain is too large for them, with a budget."""
-    transcript = Recorded(pay=pay)
-    layout = Layout(domain.shape, None, 1, domain, workload)
-    source = Noise.system() if noise is None else noise
-    unit_budget = UnitBudget.of(budget, unit)
-    return PrivateCounts(held, layout, unit_budget, transcript, source, "root", unproven), transcript
 
 
 def open_replay(

@@ -26,7 +26,6 @@ one person's record brought into being.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -34,17 +33,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.model.budget import Budget
 from dphist.model.domain import Domain
-from dphist.model.exact import Number
-from dphist.model.transcript import Transcript
-from dphist.model.unit import Unit
-from dphist.private.gate import PrivateCounts, open_held
-from dphist.private.noise import Noise
 from dphist.private.noise.hits import probability
 from dphist.private.questions import IntArray, Layout, proven
 
-__all__ = ["LARGEST_DOMAIN", "Above", "Occupied", "open_sparse_gate", "probability"]
+__all__ = ["LARGEST_DOMAIN", "Above", "Occupied", "probability"]
 
 # Cells are numbered by int64.
 LARGEST_DOMAIN = 2**62
@@ -54,18 +47,25 @@ LARGEST_DOMAIN = 2**62
 class Occupied:
     """The cells that hold records, ascending, and their counts: what a right holds where a dense array will not fit."""
 
+    domain: Domain
     cells: IntArray
     counts: IntArray
 
+    def __post_init__(self) -> None:
+        if self.domain.size >= LARGEST_DOMAIN:
+            raise MechanismError(
+                "the domain has 2^62 combinations or more, which cannot be numbered; use wider bins"
+            )
+
     @staticmethod
-    def of(cells: IntArray, counts: IntArray) -> Occupied:
+    def of(domain: Domain, cells: IntArray, counts: IntArray) -> Occupied:
         """Add up cells that are named several times, and keep those that hold something."""
         distinct, place = np.unique(cells.astype(np.int64), return_inverse=True)
         sums = np.zeros(distinct.size, dtype=np.int64)
         np.add.at(sums, place, counts)
         kept = sums > 0
         # Values stay far below the ends of int64, whatever the data: min(x, c) moves by at most one when x does.
-        return Occupied(distinct[kept], np.minimum(sums[kept], 2**52))
+        return Occupied(domain, distinct[kept], np.minimum(sums[kept], 2**52))
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise MechanismError(
@@ -99,38 +99,17 @@ class Above:
 
     def perturb(self, counts: Any, layout: Layout, noise: Any) -> IntArray:
         """Draw the pairs; the gate's noise can also toss the coins of cells that are not visited."""
-        held = counts if isinstance(counts, Occupied) else _occupied(counts)
+        cells = counts.cells if isinstance(counts, Occupied) else np.flatnonzero(counts)
+        there = counts.counts if isinstance(counts, Occupied) else counts[cells]
         one = self.scales(layout)
-        noisy = noise.add_laplace(held.counts, one)
+        noisy = noise.add_laplace(there, one)
         stay = noisy >= self.threshold
         hits = noise.hits(layout.size, one, self.threshold)
-        empty = np.setdiff1d(hits, held.cells, assume_unique=True)
+        empty = np.setdiff1d(hits, cells, assume_unique=True)
         drawn = noise.laplace(one, empty.size)
         # A discrete Laplace draw is G or −1 − G with G geometric (`noise.laplace`), so this is G.
         excess = np.where(drawn >= 0, drawn, ~drawn)
-        cells = np.concatenate([held.cells[stay], empty])
+        cells = np.concatenate([cells[stay], empty])
         values = np.concatenate([noisy[stay], self.threshold + excess])
         order = np.argsort(cells, kind="stable")
         return np.ascontiguousarray(np.stack([cells[order], values[order]], axis=1), dtype=np.int64)
-
-
-def open_sparse_gate(
-    occupied: Occupied,
-    domain: Domain,
-    budget: Number | Budget,
-    unit: Unit,
-    *,
-    noise: Noise | None = None,
-    pay: Callable[[], None] | None = None,
-) -> tuple[PrivateCounts, Transcript]:
-    """Fuse the occupied cells of a domain of any size with a budget; any question but `Above` is refused."""
-    if domain.size >= LARGEST_DOMAIN:
-        raise MechanismError(
-            "the domain has 2^62 combinations or more, which cannot be numbered; use wider bins"
-        )
-    return open_held(occupied, domain, budget, unit, noise=noise, pay=pay)
-
-
-def _occupied(counts: IntArray) -> Occupied:
-    cells = np.flatnonzero(counts)
-    return Occupied(cells, counts[cells])

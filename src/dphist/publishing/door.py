@@ -24,8 +24,9 @@ from dphist.model.histogram import Histogram
 from dphist.model.measure import Measure, check_measures
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
-from dphist.private.sparse import Occupied, open_sparse_gate
+from dphist.private.sparse import Occupied
 from dphist.publishing.account import account, counts_rho
 from dphist.publishing.custody import (
     allowed_share,
@@ -249,15 +250,13 @@ def _sparse(
 ) -> Release:
     """Publish the cells above a threshold; the domain is never enumerated."""
     domain, cells, counts = occupied_cells(source, domain, unit)
-    nobody = Occupied.of(cells[:0], counts[:0])
+    nobody = Occupied.of(domain, cells[:0], counts[:0])
     preflight(
         budget,
         unit,
-        lambda dry: mechanism.measure(open_sparse_gate(nobody, domain, budget, unit, noise=dry)[0]),
+        lambda dry: mechanism.measure(open_gate(nobody, budget, unit, noise=dry)[0]),
     )
-    right, transcript = open_sparse_gate(
-        Occupied.of(cells, counts), domain, budget, unit, noise=noise, pay=pay
-    )
+    right, transcript = open_gate(Occupied.of(domain, cells, counts), budget, unit, noise=noise, pay=pay)
     pairs = mechanism.measure(right).values
     guarantee = Guarantee(budget, unit)
     return Release(
