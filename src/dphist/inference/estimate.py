@@ -166,10 +166,6 @@ class NoiseErrors:
         """The sums of the published cells."""
         return summed
 
-    def cell_widths(self, begin: int, end: int, confidence: float) -> float | FloatArray | None:
-        """How far the intervals of some cells reach, where that is known without asking about each; None elsewhere."""
-        return None
-
     def interval(
         self, workload: Workload, published: FloatArray, confidence: float, **how: Unpack[How]
     ) -> Interval:
@@ -270,13 +266,6 @@ class IndependentNoise(NoiseErrors):
         terms = np.prod(np.maximum(workload.high - workload.low, 0), axis=1)
         return Spread.of_terms(terms.astype(np.int64), laplace_if_bare(self.law))
 
-    def cell_widths(self, begin: int, end: int, confidence: float) -> float | FloatArray | None:
-        """They are all equally wide."""
-        if type(self) is not IndependentNoise or self.centre is not None:
-            return None
-        one = Spread.of_terms(np.ones(1, dtype=np.int64), laplace_if_bare(self.law))
-        return float(half_widths(one, confidence)[0])
-
 
 @dataclass(frozen=True, eq=False)
 class NoisyCells(NoiseErrors):
@@ -298,11 +287,6 @@ class NoisyCells(NoiseErrors):
         """Count the cells of every box."""
         spread = IndependentNoise(self.law).spread(workload)
         return spread if self.exact else Spread(spread.variance, spread.largest)
-
-
-def cell_widths(errors: Errors, begin: int, end: int, confidence: float) -> float | FloatArray | None:
-    """How far the intervals of some cells reach to either side of the estimate, where their errors simply say."""
-    return errors.cell_widths(begin, end, confidence) if isinstance(errors, NoiseErrors) else None
 
 
 def around(stand: FloatArray, width: float | FloatArray, published: FloatArray) -> Interval:

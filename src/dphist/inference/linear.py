@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Errors, NoiseErrors, laplace_if_bare, spread_of
-from dphist.inference.intervals import Spread, half_widths
+from dphist.inference.intervals import Spread
 from dphist.kernels.trees import kdtree
 from dphist.kernels.wavelets.axes import Axis
 from dphist.model.domain import Domain, Ordinal
@@ -221,10 +221,6 @@ class LeafNoise(NoiseErrors):
         return Spread(variance, np.zeros(largest.shape) if self.gaussian else largest)
 
 
-# Combinations of kinds of cells that are worth a table.
-_KINDS = 1 << 14
-
-
 METHODS = {
     False: "exact variance of the noise in the range: the product of the factors of its axes",
     True: (
@@ -252,47 +248,18 @@ class WaveletNoise(NoiseErrors):
         """Whether intervals hold for any data."""
         return self.method == METHODS[False]
 
-    @cached_property
-    def _alike(self) -> tuple[list[IntArray], Spread] | None:
-        """Which kind of cell each axis has where, and the noise in a cell of each combination, if these are few."""
-        law = laplace_if_bare(self.law)
-        kinds, variance = [], np.array([float(law.variance)])
-        largest = np.array([0.0 if law.gaussian else float(law.scale)])
-        for axis in self.axes:
-            places = np.arange(axis.size, dtype=np.int64)
-            pairs = np.stack(axis.spread(places, places + 1), axis=1)
-            each, kind = np.unique(pairs, axis=0, return_inverse=True)
-            if each.shape[0] * variance.size > _KINDS:
-                return None
-            kinds.append(kind.reshape(-1))
-            variance = np.multiply.outer(variance, each[:, 0]).reshape(-1)
-            largest = np.multiply.outer(largest, each[:, 1]).reshape(-1)
-        return kinds, Spread(variance, largest)
-
-    def cell_widths(self, begin: int, end: int, confidence: float) -> float | FloatArray | None:
-        """Cells differ by their families only: Haar's are all alike."""
-        if self._alike is None:
-            return None
-        kinds, spread = self._alike
-        widths = half_widths(spread, confidence)
-        if widths.size == 1:
-            return float(widths[0])
-        place, which, below = np.arange(begin, end), np.zeros(end - begin, dtype=np.int64), 1
-        for axis, kind in zip(reversed(self.axes), reversed(kinds), strict=True):
-            which += kind[place % axis.size] * below
-            place //= axis.size
-            below *= int(kind.max()) + 1
-        return np.asarray(widths[which], dtype=np.float64)
-
     def spread(self, workload: Workload) -> Spread:
         """Give variance and largest draw for every box, many at a time."""
         law = laplace_if_bare(self.law)
         variance = np.full(len(workload.low), float(law.variance))
         largest = np.full(len(workload.low), 0.0 if law.gaussian else float(law.scale))
         for place, axis in enumerate(self.axes):
-            squares, most = axis.spread(workload.low[:, place], workload.high[:, place])
-            variance *= squares
-            largest *= most
+            # Boxes share their sides: of many there are a few kinds along every axis.
+            sides = workload.low[:, place] * (axis.size + 1) + workload.high[:, place]
+            kinds, which = np.unique(sides, return_inverse=True)
+            squares, most = axis.spread(*np.divmod(kinds, axis.size + 1))
+            variance *= squares[which]
+            largest *= most[which]
         return Spread(variance, largest)
 
 

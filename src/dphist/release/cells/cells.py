@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError, QueryError, TooLargeError, VerificationError
-from dphist.inference.estimate import Estimate, How, around, cell_widths
+from dphist.inference.estimate import Estimate, How
 from dphist.inference.tables.published import TableEstimate, sums_of_tables
 from dphist.inference.tables.residuals import Axes
 from dphist.inference.topdown import integers_topdown, nonnegative_topdown
@@ -148,15 +148,6 @@ class DenseCells(Estimated):
     def dense(self, release: Contents) -> FloatArray:
         """The array itself."""
         return self.counts
-
-    def bounds(self, release: Contents, begin: int, end: int, confidence: float) -> Pair:
-        """As of any questions, but that all cells are equally wide where their errors simply say how wide."""
-        widths = cell_widths(release._estimate.errors, begin, end, confidence)
-        if widths is None:
-            return super().bounds(release, begin, end, confidence)
-        stand = release._unpolished if release.polish else self
-        found = around(stand.numbers[begin:end], widths, self.numbers[begin:end])
-        return found.low, found.high
 
     def places(self, rows: IntArray) -> tuple[NDArray[np.signedinteger[Any]], ...]:
         """Where some rows, each a cell, lie on every axis."""
