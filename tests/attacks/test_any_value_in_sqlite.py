@@ -114,10 +114,7 @@ def test_a_column_of_no_type_is_refused_whoever_comes_first() -> None:
         backend.con.executemany("INSERT INTO t VALUES (1, ?)", [(first,), ("2",), (2,)])
         backend.con.execute("CREATE VIEW shown AS SELECT user, x || '' AS x FROM t")
         for name in ("t", "shown"):
-            table = backend.table(name)
-            for expression in (table, table.mutate(y=table.x).drop("x").rename(x="y")):
-                with pytest.raises(SourceError, match="declares no type"):
-                    count(expression, domain)
+            with pytest.raises(SourceError, match="declares no type"):
+                count(backend.table(name), domain)
         users = Domain([Ordinal("user", range(3))])
         assert count(backend.table("t"), users).counts.sum() == 3
-        assert count(backend.table("t").select("user"), users).counts.sum() == 3

@@ -244,57 +244,29 @@ def test_towns_that_share_a_table_are_compared_many_at_a_time(tmp_path: Path) ->
 TABLE = {"user": [1, 1, 2, 3], "age": [1, 2, 3, 4]}
 
 
-def test_expressions_row_by_row_are_counted() -> None:
-    table = ibis.duckdb.connect().create_table("t", pa.table(TABLE))
-    assert count(table.filter(table.age < 4).mutate(age=table.age + 1), DOMAIN).counts[2:5].tolist() == [
-        1,
-        1,
-        1,
-    ]
-    assert count(table.order_by("age").drop("user").alias("named"), DOMAIN).counts.sum() == 4
-
-
-@ibis.udf.scalar.pyarrow
-def _above_least(age: int) -> int:
-    """How far every age is above the least of those that are handed over together."""
-    return int(pa.compute.subtract(age, pa.compute.min(age)))  # never run: it is refused by its kind
-
-
-@ibis.udf.scalar.builtin(name="nextval")
-def _next(sequence: str) -> int:  # type: ignore[empty-body]
-    """The number of a row in the order in which they come: somebody more shifts everybody else's."""
-
-
-def test_expressions_in_which_one_row_moves_others_are_refused() -> None:
+def test_expressions_are_refused() -> None:
+    """One row may move others in them, and be repeated: a view of the database says the same, for you to vouch for."""
     connection = ibis.duckdb.connect()
     table = connection.create_table("t", pa.table(TABLE))
-    other = connection.create_table("u", pa.table({"age": [1, 2], "weight": [1, 2]}))
-    cases = {
-        "a limit": table.limit(2),
-        "limit, so": table.limit(2).alias("named"),
-        "a sample": table.sample(0.5),
-        "a window": table.mutate(age=table.age - table.age.min()),
-        "aggregate": table.mutate(place=ibis.row_number()),
-        "subquery": table.filter(table.age.isin(other.age)),
-        "random": table.mutate(u=ibis.random()),
-        "pair different people": table.join(table.view(), "age").select("user", "age"),
-        "pair different people's": table.join(other, "age"),
-        "a join": table.join(ibis.memtable({"age": [1, 1]}), "age"),
-        "a union": table.union(table),
-        "distinct": table.distinct(),
-        "an aggregate of": table.group_by("user").aggregate(age=table.count()),
-        "a difference": table.difference(table.filter(table.age > 2)),
-        "SQL text": table.sql("SELECT * FROM t LIMIT 1"),
-        "an unnest": table.mutate(age=ibis.array([table.age, table.age]).unnest()),
-        "a cache": table.limit(2).cache().filter(ibis._.age > 0),
-        "a window function": table.fill_null(table.age.max()),
-        "the engine's own": table.mutate(age=_next("ages")),
-        "whole columns": table.mutate(age=ibis.cases((table.age > 1, _above_least(table.age)), else_=1)),
-    }
-    for says, expression in cases.items():
+    expressions = [
+        table.limit(2),
+        table.limit(2).alias("named"),
+        table.alias("named"),
+        table.mutate(age=table.age - table.age.min()),
+        table.filter(table.age > 2),
+        table.select("user", "age"),
+        table.join(table.view(), "age").select("user", "age"),
+        table.view(),
+        table.union(table),
+        table.sql("SELECT * FROM t LIMIT 1"),
+        table.limit(2).cache(),
+    ]
+    for expression in expressions:
         for unit in (Unit(), ONE):
-            with pytest.raises(SourceError, match=says):
+            with pytest.raises(SourceError, match="no table by its name"):
                 count(expression, DOMAIN, unit)
+    connection.create_view("vouched", table.filter(table.age > 2))
+    assert count(connection.table("vouched"), DOMAIN).counts.sum() == 2
 
 
 def test_every_row_of_a_person_is_as_likely_to_be_kept() -> None:

@@ -19,8 +19,7 @@ from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources.coded import coded
-from dphist.sources.count import count_and_sum
-from dphist.sources.discovering import keys_of
+from dphist.sources.count import count_and_sum, keys_of
 from dphist.sources.unmatched import unmatched
 
 ODD = [b"\xff", b"p01\xc3", b"\xed\xa0\x80", b"p010\x80", b"\xc0\x80", b"p0" + b"\xfe" * 20]

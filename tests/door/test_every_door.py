@@ -53,7 +53,6 @@ DOORS = [
     "parted here",
     "parted in workers",
     "sparse",
-    pytest.param("parted on Spark", marks=SPARK),
     pytest.param("dense from Spark", marks=SPARK),
 ]
 
@@ -108,7 +107,7 @@ def test_a_unit_reaches_the_noise_the_promise_and_the_ledger(
     # Of a sparse release the cells that hold nobody are tossed too, all of them, for the very same noise.
     assert [line["size"] for line in tossed] == ([DOMAIN.size] if door == "sparse" else [])
     others = {line["process"] for line in drawn} - {os.getpid()}
-    assert bool(others) == (door in ("parted in workers", "parted on Spark"))
+    assert bool(others) == (door == "parted in workers")
 
     # Promise: the words, the accounts and the replay.
     assert release.guarantee.describe() == f"{float(EPSILON):g}-differential privacy for {PROMISES[unit]}"
@@ -130,7 +129,6 @@ def open_door(
     options: dict[str, Any] = {}
     if "Spark" in door:
         session = request.getfixturevalue("spark_session")
-        session.sparkContext.addPyFile(str(Path(__file__).parent / "recording_noise.py"))
         source = session.createDataFrame(table)
     if "Ibis" in door:
         source = ibis.memtable(table)
@@ -145,12 +143,11 @@ def open_door(
 def test_a_part_that_is_lost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     histogram = dphist.Histogram(DOMAIN, np.ones(DOMAIN.shape, dtype=np.int64))
     forgetful = [
-        lambda jobs: iter([parts.run_job(job) for job in jobs][:-1]),
-        lambda jobs: iter([parts.run_job(job)[:-1] for job in jobs]),
-        lambda jobs: iter([parts.run_job(job) * 2 for job in jobs]),
+        lambda job: parts.run_job(job)[:-1],
+        lambda job: parts.run_job(job) * 2,
     ]
     for run in forgetful:
-        monkeypatch.setattr(parts, "_in_processes", lambda _, run=run: run)
+        monkeypatch.setattr(parts, "_in_process", run)
         with pytest.raises(EngineError, match="a part was lost"):
             dphist.publish(histogram, epsilon=1, mechanism="laplace", partition_by="region", workers=2)
 

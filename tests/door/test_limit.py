@@ -67,8 +67,8 @@ def test_figures_of_the_literature() -> None:
     assert planning.limit(Workload.cells(line), 1) == pytest.approx(np.sqrt(2))
 
 
-@pytest.mark.parametrize("domain", [LINE, PLANE, CUBE], ids=["line", "plane", "cube"])
-@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("domain", [LINE, CUBE], ids=["line", "cube"])
+@pytest.mark.parametrize("unit", [UNITS[0], UNITS[-1]], ids=str)
 def test_no_linear_mechanism_has_an_error_below(domain: Domain, unit: Unit) -> None:
     nobody = Histogram(domain, np.zeros(domain.shape, dtype=np.int64))
     compared = 0

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import dphist
 from dphist.cli.commands import app
 from dphist.errors import OutputError
-from dphist.publishing.output import claimed
+from dphist.publishing.checking import claimed
 from dphist.release.atomic import atomic, locked
 
 SCHEMA = '[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 8]\n'
@@ -96,7 +96,7 @@ def test_a_claim_dies_with_its_holder_and_gives_nothing_back(folder):
         import sys, time
         from pathlib import Path
         import dphist
-        from dphist.publishing.output import claimed
+        from dphist.publishing.checking import claimed
         with claimed(Path("out.parquet")), dphist.Ledger.open("budget.db") as book:
             book.reserve("people", 3, "killed").open()
             print("holding", flush=True)

@@ -11,8 +11,8 @@ import pytest
 import dphist
 from dphist.errors import TooLargeError
 from dphist.mechanisms.registry import MECHANISMS
-from dphist.publishing import preflight
-from dphist.publishing.preflight import check_room
+from dphist.publishing import making
+from dphist.publishing.making import check_room
 
 PROC = pytest.mark.skipif(
     not Path("/proc/self/clear_refs").exists(), reason="the system does not say what a process takes"
@@ -83,9 +83,9 @@ def test_nothing_is_loaded_after_the_payment(tmp_path, workload):
 @pytest.mark.parametrize("name", ["laplace", "tree", "auto"])
 def test_every_mechanism_has_a_figure_of_its_own(monkeypatch, name):
     needed = PLANE.size * (MECHANISMS[name].memory + 40) + (1 << 27)
-    monkeypatch.setattr(preflight, "available_memory", lambda: needed)
+    monkeypatch.setattr(making, "available_memory", lambda: needed)
     check_room(MECHANISMS[name](), PLANE)
-    monkeypatch.setattr(preflight, "available_memory", lambda: needed - 1)
+    monkeypatch.setattr(making, "available_memory", lambda: needed - 1)
     with pytest.raises(TooLargeError, match="takes up to"):
         check_room(MECHANISMS[name](), PLANE)
 
@@ -93,15 +93,15 @@ def test_every_mechanism_has_a_figure_of_its_own(monkeypatch, name):
 def test_parts_take_what_one_of_them_takes(monkeypatch):
     parts = dphist.mechanisms.ByPart(by=("y",), inner=MECHANISMS["tree"]())
     needed = 1000 * MECHANISMS["tree"].memory + PLANE.size * 40 + (1 << 27)
-    monkeypatch.setattr(preflight, "available_memory", lambda: needed)
+    monkeypatch.setattr(making, "available_memory", lambda: needed)
     check_room(parts, PLANE)
-    monkeypatch.setattr(preflight, "available_memory", lambda: needed - 1)
+    monkeypatch.setattr(making, "available_memory", lambda: needed - 1)
     with pytest.raises(TooLargeError):
         check_room(parts, PLANE)
 
 
 def test_sums_take_room_beside_the_counts(monkeypatch):
-    monkeypatch.setattr(preflight, "available_memory", lambda: PLANE.size * 100)
+    monkeypatch.setattr(making, "available_memory", lambda: PLANE.size * 100)
     rows = {"x": np.zeros(1), "y": np.zeros(1), "cost": np.zeros(1)}
     with pytest.raises(TooLargeError, match="Nothing was spent"):
         dphist.publish(

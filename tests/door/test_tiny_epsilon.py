@@ -5,7 +5,7 @@ import pytest
 
 import dphist
 from dphist.errors import EpsilonError, NotPrivate
-from dphist.publishing.preflight import _TINY
+from dphist.publishing.making import _TINY
 
 LINE = dphist.Histogram(
     dphist.Domain([dphist.Ordinal("x", range(48))]), np.arange(48, dtype=np.int64) % 7 * 10

@@ -119,17 +119,6 @@ def test_every_engine_limits_what_the_kept_cells_of_a_person_add_up_to(engine: A
         assert np.array_equal(everybody, others + alone)
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-def test_through_sqlite_the_same_rows_are_kept_by_cells(tmp_path: Any, unit: Unit) -> None:
-    table = people(300)
-    connection = ibis.sqlite.connect(tmp_path / "people.db")
-    put = connection.create_table("people", table)
-    expected, sums = reference(table.to_pylist(), unit, "cost")
-    assert np.array_equal(count(put, DOMAIN, unit).counts, expected)
-    _, found = count_and_sum(put, DOMAIN, unit, [Quantity(Measure("cost", 0, 49))])
-    assert np.array_equal(np.asarray(found[0]).reshape(DOMAIN.shape), sums)
-
-
 def test_cells_and_rows_are_kept_fairly() -> None:
     """Six cells of three rows each; two rows in each of two cells are kept: every row with probability 2/6 · 2/3."""
     domain, size = Domain([Ordinal("cell", range(6))]), 6000

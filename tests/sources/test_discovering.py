@@ -20,8 +20,8 @@ from dphist.private.discovery import discover, price_of, threshold
 from dphist.private.noise import Keystream, Noise
 from dphist.private.noise.certified import gaussian_tail, laplace_tail, least_reach
 from dphist.publishing.checking import verify_file
-from dphist.sources.discovering import keys_of
-from dphist.sources.tally import Tallied
+from dphist.sources.count import keys_of
+from dphist.sources.engine import Tallied
 
 PAGE = Domain([Nominal("page", discover=True)])
 CROSSED = Domain([Ordinal("age", range(3)), Nominal("page", discover=True)])

@@ -269,26 +269,6 @@ EDGES: list[tuple[str, Attribute, pa.Array, list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize("through", ["duckdb", "ibis", "ibis elsewhere"])
-@pytest.mark.parametrize("other", [False, True], ids=["dropped", "other"])
-@pytest.mark.parametrize(("attribute", "column", "cells"), [e[1:] for e in EDGES], ids=[e[0] for e in EDGES])
-def test_edge_values(
-    attribute: Attribute, column: pa.Array, cells: list[int], other: bool, through: str
-) -> None:
-    if other:
-        attribute = with_other(attribute)
-    expected = np.zeros(attribute.size, dtype=np.int64)
-    for cell in cells:
-        if cell >= 0 or other:
-            expected[cell] += 1
-    table = pa.table({"x": column})
-    if through == "duckdb":
-        source: Any = table
-    else:
-        source = connected(through).create_table("t", table, overwrite=True)
-    assert count(source, Domain([attribute])).counts.tolist() == expected.tolist()
-
-
 @pytest.mark.parametrize("through", ["duckdb", "ibis"])
 def test_a_nul_in_a_category_is_a_letter(through: str) -> None:
     # It ended DuckDB's statement, and the table was said not to be complete. (PostgreSQL has no such texts.)

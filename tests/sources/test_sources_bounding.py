@@ -23,8 +23,7 @@ from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources.coded import coded
-from dphist.sources.count import count_and_sum, rows_of_people
-from dphist.sources.discovering import keys_of
+from dphist.sources.count import count_and_sum, keys_of, rows_of_people
 from dphist.sources.duck import allowance
 from dphist.sources.open import connect
 from textbook import picked
@@ -80,31 +79,6 @@ def test_removing_a_person_takes_only_their_rows(rows: list[tuple[Any, ...]], li
     alone = count(table_of([r for r in rows if r[0] == who]), DOMAIN, unit).counts
     assert np.array_equal(everybody, without + alone)
     assert alone.sum() <= limit
-
-
-def test_the_same_rows_through_ibis_keep_the_same_promises() -> None:
-    rng = np.random.default_rng(5)
-    rows = [
-        (int(u), int(a), s, int(e))
-        for u, a, s, e in zip(
-            rng.integers(0, 30, 400),
-            rng.integers(-1, 5, 400),
-            rng.choice(["F", "M", "x"], 400),
-            rng.integers(0, 3, 400),
-            strict=True,
-        )
-    ]
-    connection = ibis.duckdb.connect()
-    unit = Unit(rows=2, id="user")
-
-    def through(lines: list[tuple[Any, ...]]) -> np.ndarray:
-        return count(connection.create_table("t", table_of(lines), overwrite=True), DOMAIN, unit).counts
-
-    everybody = through(rows)
-    for who in range(5):
-        alone = through([r for r in rows if r[0] == who])
-        assert alone.sum() <= 2
-        assert np.array_equal(everybody, through([r for r in rows if r[0] != who]) + alone)
 
 
 def test_identical_rows_count_up_to_the_limit() -> None:
@@ -179,17 +153,6 @@ def test_ids_of_every_type_keep_the_rows_of_the_reference(ids: Any, limit: int) 
     np.testing.assert_array_equal(found.counts, expected)
 
 
-def test_a_connection_that_sorts_downwards_keeps_the_same_rows() -> None:
-    table = table_of([(1, 3, "F", 0), (1, 1, "M", 0), (1, 2, "F", 0), (2, 0, "F", 0)])
-    theirs = ibis.duckdb.connect()
-    theirs.raw_sql("SET default_order = 'DESC'")
-    theirs.create_table("t", table)
-    unit = Unit(rows=1, id="user")
-    assert count(theirs.table("t"), DOMAIN, unit).counts.tolist() == reference(table, 1).tolist()
-    # Nothing of ours is left on it.
-    assert theirs.list_tables() == ["t"]
-
-
 def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     monkeypatch.setenv("DPHIST_MEMORY", "300MB")
     monkeypatch.setenv("DPHIST_SPILL", str(tmp_path / "spill"))
@@ -209,20 +172,6 @@ def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     count(table_of([(1, 2, "F", 0)] * 10), DOMAIN)
     said = capsys.readouterr()
     assert said.out == ""
-
-
-def test_sqlite_keeps_the_rows_of_the_reference() -> None:
-    """In any order of the rows; a row without an id is nobody's."""
-    draw = np.random.default_rng(6).integers(0, [25, 4, 2], (300, 3))
-    rows = [(int(u) or None, int(a), "FM"[int(s)], k) for k, (u, a, s) in enumerate(draw)]
-    for limit in (1, 3):
-        expected = reference(table_of(rows), limit)
-        for lines in (rows, rows[::-1]):
-            lite = ibis.sqlite.connect()
-            lite.con.execute("CREATE TABLE t (user INTEGER, age INTEGER, sex TEXT, extra INTEGER)")
-            lite.con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", lines)
-            counted = count(lite.table("t"), DOMAIN, Unit(rows=limit, id="user"))
-            assert counted.counts.tolist() == expected.tolist()
 
 
 def test_half_a_number_is_nobody_whatever_holds_it(tmp_path: Path) -> None:

@@ -1,16 +1,10 @@
-"""Spark: a Java from pip, runs on executors, and a cluster whose workers die."""
+"""Spark: a Java from pip, its statements, and odd names."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import dphist
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.sources import count
@@ -102,7 +95,6 @@ def test_an_ibis_table_on_spark_and_a_data_frame_count_alike(spark_session: Any)
     expected = count(rows(), DOMAIN)
     assert count(frame, DOMAIN) == expected
     assert count(table, DOMAIN) == expected
-    assert count(table.filter(table.age < 3), DOMAIN).counts.sum() == expected.counts[:3].sum()
 
 
 def test_people_are_sent_around_once_and_never_joined(spark_session: Any) -> None:
@@ -124,229 +116,12 @@ def test_odd_names_and_texts(spark_session: Any) -> None:
     assert count(spark_session.createDataFrame(table), domain).counts.tolist() == [1] * 8
 
 
-def test_runs_happen_on_the_executors(spark_session: Any, tmp_path: Path) -> None:
-    frame = spark_session.createDataFrame(rows())
-    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
-        ledger.create("folk", 1)
-        release = dphist.publish(
-            frame, DOMAIN, 1, "laplace", unit=Unit(rows=2, id="user"), partition_by="region",
-            ledger=ledger, dataset="folk", allow_dropped=1,
-        )  # fmt: skip
-        assert len(ledger.entries("folk")) == 1
-    release.verify()
-    assert release.transcript.spent() == 1
-    assert [entry.path for entry in release.transcript] == [f"root/d{part}" for part in range(4)]
-    # Every part has its own noise: equal columns would mean that workers shared a keystream.
-    assert len({column.tobytes() for column in release.counts.T}) == 4
-
-
-# ---- a cluster of two workers on this machine -------------------------------------------------------------
-
-MECHANISM = '''
-import os, time
-from dataclasses import dataclass
-from pathlib import Path
-from dphist.mechanisms.baseline import Laplace
-
-
-@dataclass(frozen=True, kw_only=True)
-class Watched:
-    """Laplace that leaves a note of where it runs; ``fatal`` makes every executor die."""
-
-    notes: str
-    driver: int
-    fatal: bool = False
-
-    def estimate(self, data):
-        estimate = Laplace().estimate(data)
-        if os.getpid() != self.driver and Path(self.notes).is_dir():
-            if self.fatal:
-                os._exit(1)
-            (Path(self.notes) / f"{os.getpid()}-{time.time_ns()}").touch()
-            time.sleep(0.5)
-        return estimate
-'''
-
-DRIVER = """
-import json, os, sys
-import pyarrow as pa
-import dphist
-from dphist.sources.databases.spark import local_session
-from watched import Watched
-
-master, folder, fatal = sys.argv[1], sys.argv[2], sys.argv[3] == "fatal"
-session = local_session(
-    master, spark_driver_memory="512m", spark_executor_memory="512m", spark_executor_cores="1",
-    spark_sql_shuffle_partitions="2", spark_executorEnv_PYTHONPATH=os.environ["PYTHONPATH"],
-    spark_task_maxFailures="2" if fatal else "4",
-)
-domain = dphist.Domain([dphist.Ordinal("part", range(24)), dphist.Ordinal("x", range(50))])
-frame = session.createDataFrame(pa.table({"part": [1, 2, 3] * 50, "x": list(range(50)) * 3}))
-recipe = Watched(notes=f"{folder}/notes", driver=os.getpid(), fatal=fatal)
-told = {}
-with dphist.Ledger.open(f"{folder}/budget.db") as ledger:
-    ledger.create("folk", 1)
-    try:
-        release = dphist.publish(
-            frame, domain, 1, recipe, partition_by=["part"], ledger=ledger, dataset="folk"
-        )
-        release.verify()
-        told["parts"] = len(release.transcript)
-        told["different"] = len({row.tobytes() for row in release.counts})
-        release.save(f"{folder}/out.parquet")
-    except dphist.errors.EngineError as error:
-        told["refused"] = str(error)
-    told["entries"] = [entry.status for entry in ledger.entries("folk")]
-    told["spent"] = str(ledger.spent("folk"))
-print("TOLD " + json.dumps(told))
-session.stop()
-"""
-
-
-class Cluster:
-    """A master and two workers, each a process group of its own."""
-
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        import pyspark
-
-        self.folder = folder
-        self.environment = {
-            **environment,
-            "SPARK_HOME": str(Path(pyspark.__file__).parent),
-            "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_WORKER_DIR": str(folder / "work"),
-            "SPARK_LOCAL_DIRS": str(folder / "scratch"),
-            "PYSPARK_PYTHON": sys.executable,
-        }
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.master = f"spark://127.0.0.1:{port}"
-        self.processes = [self.start("master.Master", "--port", str(port))]
-        self.wait(0, "I have been elected leader")
-        for _ in range(2):
-            self.processes.append(
-                self.start("worker.Worker", "--cores", "1", "--memory", "600m", self.master)
-            )
-        for number in (1, 2):
-            self.wait(number, "Successfully registered with master")
-
-    def start(self, role: str, *words: str) -> subprocess.Popen[bytes]:
-        number = len(getattr(self, "processes", []))
-        log = (self.folder / f"log{number}").open("wb")
-        launcher = Path(self.environment["SPARK_HOME"]) / "bin" / "spark-class"
-        command = [
-            str(launcher),
-            f"org.apache.spark.deploy.{role}",
-            "--host",
-            "127.0.0.1",
-            "--webui-port",
-            "0",
-        ]
-        with log:
-            return subprocess.Popen(
-                [*command, *words], env=self.environment, stdout=log, stderr=log, start_new_session=True
-            )
-
-    def wait(self, number: int, word: str) -> None:
-        deadline = time.monotonic() + 120
-        log = self.folder / f"log{number}"
-        while word not in log.read_text(errors="replace"):
-            assert time.monotonic() < deadline, log.read_text(errors="replace")[-2000:]
-            time.sleep(0.1)
-
-    def kill(self, number: int) -> None:
-        os.killpg(self.processes[number].pid, signal.SIGKILL)
-        self.processes[number].wait()
-
-    def close(self) -> None:
-        for number, process in enumerate(self.processes):
-            if process.poll() is None:
-                self.kill(number)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, pip_java: dict[str, str]) -> Iterator[Cluster]:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    folder = tmp_path_factory.mktemp("cluster")
-    (folder / "watched.py").write_text(MECHANISM)
-    (folder / "driver.py").write_text(DRIVER)
-    started = Cluster(folder, {**pip_java, "PYTHONPATH": str(folder)})
-    yield started
-    started.close()
-
-
-def publish_on(cluster: Cluster, folder: Path, mode: str) -> subprocess.Popen[str]:
-    (folder / "notes").mkdir()
-    return subprocess.Popen(
-        [sys.executable, str(cluster.folder / "driver.py"), cluster.master, str(folder), mode],
-        env=cluster.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def told_by(driver: subprocess.Popen[str]) -> dict[str, Any]:
-    said, complained = driver.communicate(timeout=300)
-    lines = [line for line in said.splitlines() if line.startswith("TOLD ")]
-    assert lines, complained[-3000:]
-    told: dict[str, Any] = json.loads(lines[0].removeprefix("TOLD "))
-    return told
-
-
-def test_executors_that_all_die_leave_no_release_and_the_budget_spent(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    told = told_by(publish_on(cluster, tmp_path, "fatal"))
-    assert "budget stays spent" in told["refused"]
-    assert told["entries"] == ["opened"]
-    assert told["spent"] == "1"
-    assert not (tmp_path / "out.parquet").exists()
-
-
-def test_a_worker_killed_midway_leaves_one_complete_release_and_one_entry(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    driver = publish_on(cluster, tmp_path, "alive")
-    notes = tmp_path / "notes"
-    deadline = time.monotonic() + 200
-    while len({note.name.split("-")[0] for note in notes.iterdir()}) < 2:
-        assert time.monotonic() < deadline, "both workers must have started"
-        assert driver.poll() is None, driver.communicate()[1][-3000:]
-        time.sleep(0.05)
-    cluster.kill(1)
-    told = told_by(driver)
-    assert told == {"parts": 24, "different": 24, "entries": ["opened"], "spent": "1"}
-    # Work was lost and done again: more runs began than there are parts beside the driver's own.
-    assert len(list(notes.iterdir())) >= 23
-    assert (tmp_path / "out.parquet").exists()
-
-
-def test_tables_are_counted_by_executors_in_one_pass(
-    spark_session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Partitions add up to the tables of all rows; without workers, GROUP BY says the same."""
+def test_tables_are_counted_where_the_rows_are(spark_session: Any) -> None:
     from dphist.sources.coded import coded
-    from dphist.sources.databases import spark as spark_module
 
     table, unit = rows(700), Unit(rows=2, id="user")
     frame = spark_session.createDataFrame(table.to_pandas()).repartition(3)
     tables: list[tuple[int, ...]] = [(), (0,), (1,), (0, 1)]
-    asked: list[str] = []
-    real = Spark.tables
-
-    def noted(self: Any, statements: Any) -> Any:
-        asked.extend(statements)
-        return real(self, statements)
-
-    monkeypatch.setattr(Spark, "tables", noted)
     found = coded(frame, DOMAIN, unit).tables(tables)
-    assert not any("GROUPING SETS" in sql for sql in asked)
-    monkeypatch.setattr(spark_module, "counted_on_executors", lambda *_: 1 / 0)
-    again = coded(frame, DOMAIN, unit).tables(tables)
-    assert any("GROUPING SETS" in sql for sql in asked)
-    for one, other, right in zip(found, again, coded(table, DOMAIN, unit).tables(tables), strict=True):
+    for one, right in zip(found, coded(table, DOMAIN, unit).tables(tables), strict=True):
         assert np.array_equal(one, right)
-        assert np.array_equal(other, right)

@@ -20,7 +20,7 @@ import pytest
 
 from dphist import Domain, Histogram, Nominal, Ordinal, Unit, load, publish, rehearse
 from dphist.cli.showing import describe
-from dphist.errors import DomainError, QueryError, SourceError
+from dphist.errors import DomainError, QueryError
 from dphist.model.domain.scales import Dates
 from dphist.model.domain.zones import turns
 from dphist.sources.count import count
@@ -204,15 +204,6 @@ def test_only_dates_have_a_zone() -> None:
         Ordinal("t", range(5), zone="UTC")
     with pytest.raises(DomainError, match="zone"):
         Domain.from_toml('[[attribute]]\nname = "t"\nkind = "ordinal"\nrange = [0, 5]\nzone = "UTC"\n')
-
-
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
-def test_an_engine_that_has_no_moments_refuses_them_by_name(zone: str) -> None:
-    lite = ibis.sqlite.connect()
-    lite.con.execute("CREATE TABLE t (t TIMESTAMPTZ)")
-    with pytest.raises(SourceError, match="zone"):
-        count(lite.table("t"), Domain([Ordinal("t", dates=("2013-01-01", "2013-01-05"), zone=zone)]))
-    lite.disconnect()
 
 
 def test_rehearsals_and_show_say_whose_days_are_counted(tmp_path: Path) -> None:

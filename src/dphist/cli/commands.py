@@ -129,8 +129,7 @@ def publish(
     from dphist.mechanisms.options import fitted, parse
     from dphist.mechanisms.protocol import goes_wide
     from dphist.publishing import door
-    from dphist.publishing.checking import save_noted
-    from dphist.publishing.output import claimed
+    from dphist.publishing.checking import claimed, save_noted
 
     with screen.progress("counting records") as say:
         declared = read_declared(schema)

@@ -93,8 +93,7 @@ def uncounted(
 ) -> None:
     """Publish a noisy number of the rows that a release does not count, for its readers."""
     from dphist.cli.publishing import added_up, opened, read_declared, unit_of
-    from dphist.publishing.checking import save_noted
-    from dphist.publishing.output import claimed
+    from dphist.publishing.checking import claimed, save_noted
     from dphist.publishing.uncounted import publish_uncounted
 
     declared = read_declared(schema)
@@ -134,8 +133,7 @@ def add(
     """Measure further tables of the records that a release is about, and publish all together."""
     from dphist.cli.publishing import check_payer, opened
     from dphist.publishing.adding import add_tables
-    from dphist.publishing.checking import save_noted
-    from dphist.publishing.output import claimed
+    from dphist.publishing.checking import claimed, save_noted
     from dphist.release import load
 
     check_payer(ledger, dataset)

@@ -48,7 +48,7 @@ def schema_suggest(
 
     from dphist.cli.publishing import write_text
     from dphist.model.unit import Unit
-    from dphist.publishing.output import claimed
+    from dphist.publishing.checking import claimed
     from dphist.publishing.suggest import suggest
 
     with nullcontext() if output is None else claimed(output, force=None, kept=(source, ledger)):

@@ -28,14 +28,12 @@ from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.forecast import Forecast, release_forecasts
-from dphist.planning.reasons import reason
 from dphist.private.discovery import price_of, terms, threshold
 from dphist.sources.coded import coded
-from dphist.sources.count import occupied
-from dphist.sources.discovering import keys_of
+from dphist.sources.count import keys_of, occupied
+from dphist.sources.engine import ALLOWED, Tallied
 from dphist.sources.open import lasting
-from dphist.sources.tally import ALLOWED, Tallied
-from dphist.sources.unmatched import Unmatched, measure_name, unmatched
+from dphist.sources.unmatched import Unmatched, measure_name, reason, unmatched
 
 PRIVATE = "PRIVATE: for whoever holds the records; as secret as they are, and in no release. Do not share or log it."
 

@@ -22,9 +22,8 @@ from dphist.model.workload import Workload
 from dphist.planning.forecast import Forecast, release_forecasts
 from dphist.planning.rehearsal import Rehearsal, rehearse
 from dphist.private.ledger import Ledger
-from dphist.publishing.checking import save_noted
+from dphist.publishing.checking import claimed, save_noted
 from dphist.publishing.door import publish
-from dphist.publishing.output import claimed
 from dphist.release import Release
 from dphist.release.atomic import atomic
 from dphist.sources.draft import columns_of

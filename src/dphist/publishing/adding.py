@@ -21,14 +21,13 @@ from dphist.model.transcript import Transcript
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.account import account, paid_by
-from dphist.publishing.custody import allowed_share, remind_of, watched
-from dphist.publishing.preflight import preflight
+from dphist.publishing.account import account, allowed_share, paid_by, remind_of, watched
+from dphist.publishing.making import preflight
 from dphist.release.cells import TableCells, cells_of
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources.coded import coded
-from dphist.sources.tally import ALLOWED
+from dphist.sources.engine import ALLOWED
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:

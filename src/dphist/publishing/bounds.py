@@ -48,14 +48,7 @@ _FURTHER = (2.0, 1.5)
 
 @dataclass(frozen=True)
 class Range:
-    """Where nearly all values lie.
-
-    Args:
-        low: The lower bound.
-        high: The upper bound.
-        grain: What both are multiples of.
-        how: What distances were counted from: it tells nothing but what was paid for.
-    """
+    """Where nearly all values lie, what the bounds are multiples of, and what distances were counted from (``how``)."""
 
     low: Fraction
     high: Fraction
@@ -70,12 +63,7 @@ class Unseen(SourceError):  # noqa: N818 -- an answer, in words
 class Bounds:
     """Learns the range of one column through gates that it opens one after the other.
 
-    Args:
-        tally: Counts the values between edges, closed at the last one: secret, from the source.
-        epsilon: What all of it may cost.
-        unit: Who is protected.
-        pay: Called before the first noise of every question; it pays once.
-        noise: For tests.
+    ``tally`` counts the values between edges, closed at the last one: secret, from the source. ``pay`` pays once.
     """
 
     def __init__(
@@ -90,14 +78,7 @@ class Bounds:
         self.left, self.whole = epsilon, epsilon
 
     def learn(self) -> Range:
-        """Find the bounds.
-
-        Returns:
-            The range, and why.
-
-        Raises:
-            Unseen: if no octave holds more than noise would: too few records for this budget.
-        """
+        """Find the bounds; `Unseen` if no octave holds more than noise would: too few records for this budget."""
         edges = _octaves(0.0, 2.0 ** _EXPONENTS[0], len(_EXPONENTS) - 1)
         first = self._noisy(edges, _FIRST)
         filled = np.flatnonzero(first.counts > first.threshold(_FAR))

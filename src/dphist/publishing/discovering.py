@@ -25,12 +25,11 @@ from dphist.model.law import Kind
 from dphist.model.unit import Unit
 from dphist.private.discovery import discover, price_of, terms, threshold
 from dphist.private.noise import Noise
-from dphist.publishing.account import account
-from dphist.publishing.custody import watched
+from dphist.publishing.account import account, watched
 from dphist.release import Release
 from dphist.release.cells import DenseCells
 from dphist.release.guarantee import Guarantee
-from dphist.sources.discovering import keys_of
+from dphist.sources.count import keys_of
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger

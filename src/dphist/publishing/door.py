@@ -27,23 +27,22 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied
-from dphist.publishing.account import account, counts_rho
-from dphist.publishing.custody import (
+from dphist.publishing.account import (
+    account,
     allowed_share,
+    counts_rho,
     remind_of,
     remind_of_bounds,
     remind_of_edges,
     watched,
 )
-from dphist.publishing.making import release_of
-from dphist.publishing.preflight import begin_pieces, check_room, empty, preflight
+from dphist.publishing.making import begin_pieces, check_room, empty, preflight, release_of
 from dphist.release.cells import DenseCells, SparseCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources import count
 from dphist.sources.count import occupied_cells
-from dphist.sources.open import spark_session
-from dphist.sources.tally import ALLOWED
+from dphist.sources.engine import ALLOWED
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def publish(
     what is refused before (a wrong column, a mechanism that does not fit) spends nothing.
 
     ``partition_by`` names public attributes: the mechanism runs once for each of their values, each time with the
-    whole budget, on all cores (``workers``), or on Spark's executors when the source is there.
+    whole budget, on all cores (``workers``).
 
     Args:
         source: A path or glob, a data frame, an Ibis table or a `Histogram`.
@@ -224,9 +223,8 @@ def _publish(
         return release_of(histogram, budget, mechanism, unit, workload, pay=pay)
     from dphist.publishing.parts import run_parts
 
-    session = spark_session(source)
     counts, transcript, mechanism = run_parts(
-        histogram, mechanism, budget, unit, workload, pay=pay, workers=workers, session=session
+        histogram, mechanism, budget, unit, workload, pay=pay, workers=workers
     )
     counts.setflags(write=False)
     return Release(

@@ -42,12 +42,11 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.making import release_of
-from dphist.publishing.preflight import begin_pieces, check_room, empty, preflight
+from dphist.publishing.making import begin_pieces, check_room, empty, preflight, release_of
 from dphist.release.contents import MeasuredSums
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
-from dphist.sources.count import count_and_sum
+from dphist.sources.count import count_and_sum, declared
 
 IntArray = NDArray[np.int64]
 
@@ -60,16 +59,7 @@ _QUESTIONS = 200
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked beside the counts, by whom and for how much.
-
-    Args:
-        counts: Who measures the counts.
-        share: What they get of the budget.
-        quantities: What is added up.
-        shares: What each of them gets.
-        mechanism: Who measures the sums.
-        why: Why that one.
-    """
+    """Who measures the counts and for which share, what is added up beside them, by whom and why by that one."""
 
     counts: Mechanism
     share: Fraction
@@ -89,24 +79,8 @@ def plan_measures(
 ) -> Plan:
     """Decide from public facts what is asked, by whom and for how much.
 
-    Args:
-        domain: What the cells are.
-        measures: What is added up.
-        mechanism: Who measures; `auto` chooses by forecast.
-        workload: What will be asked.
-        shares: What each part gets: ``count``, the names of the measures, names with ² for squares and with " clipped"
-            for clipped records.
-        budget: What is spent; its currency decides what noise a forecast reckons with.
-
-    Returns:
-        The plan.
-
-    Example:
-        >>> import dphist
-        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
-        >>> plan = plan_measures(domain, [dphist.Measure("cost", 0, 100)], Auto())
-        >>> plan.share, plan.quantities[0].centre, show(plan.mechanism)
-        (Fraction(2, 5), 50, 'laplace')
+    ``shares`` are what each part gets: ``count``, the names of the measures, names with ² for squares and " clipped"
+    for clipped records. The budget's currency decides what noise a forecast reckons with.
     """
     if isinstance(mechanism, SparseLaplace):
         raise MechanismError(
@@ -241,10 +215,7 @@ def publish_measured(
     noise: Noise | None = None,
 ) -> Release:
     """Publish counts and sums: what can be refused is refused before the first of them is paid for."""
-    if domain is None:
-        raise InputError(
-            "domain: declare the values of each column; taken from the records, they would tell about people"
-        )
+    domain = declared(domain)
     plan = plan_measures(domain, measures, mechanism, workload, shares, budget)
     own = budget.part(plan.share)
     parts = [

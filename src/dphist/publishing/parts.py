@@ -1,13 +1,12 @@
-"""Running a mechanism once per value of public attributes: here, on every core, or on Spark's executors.
+"""Running a mechanism once per value of public attributes: here, or on every core.
 
-Each run opens a gate of its own where it happens, on its own counts with the whole ε, and draws from the entropy of
-that machine: neither a right nor a keystream ever travels. What comes back are transcripts and estimates, which are
+Each run opens a gate of its own where it happens, on its own counts with the whole ε, and draws from entropy of its
+own: neither a right nor a keystream ever travels. What comes back are transcripts and estimates, which are
 public. They are put together under the paths ``root/d0``, ``root/d1``, …, as `ByPart` would have asked them, so that
 the release verifies like any other and its spending is the largest over the parts.
 
-A task that Spark loses is done again with fresh noise. Its lost answers never left the trusted machines, and the
-release holds one run of every part, so nothing is paid twice. A process of this machine that dies ends the release,
-and what was paid stays paid.
+The release holds one run of every part, so nothing is paid twice. A process that dies ends the release, and what was
+paid stays paid.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,9 +76,6 @@ def run_job(job: Job, pay: Callable[[], None] | None = None, noise: Noise | None
     return outcomes
 
 
-Run = Callable[[list[Job]], Iterator[list[Done]]]
-
-
 def run_parts(
     histogram: Histogram,
     recipe: ByPart,
@@ -91,7 +86,6 @@ def run_parts(
     pay: Callable[[], None] | None = None,
     noise: Noise | None = None,
     workers: int | None = None,
-    session: Any = None,
 ) -> tuple[NDArray[np.float64], Transcript, ByPart]:
     """Run every part and put the outcomes together: the estimate, one transcript of all, and who made what.
 
@@ -103,8 +97,6 @@ def run_parts(
     kept = [axis for axis in range(len(domain.shape)) if axis not in axes]
     rows = np.ascontiguousarray(histogram.counts.transpose([*axes, *kept])).reshape(-1, inner.size)
     job = Job(recipe.inner, inner, rows, budget, unit, asked)
-    # Jobs per core of a cluster: enough that a lost one costs little, few enough that handing out costs nothing.
-    slots = 0 if session is None else 4 * _parallelism(session)
     # The first part runs here: what the mechanism refuses is refused before anything is paid.
     outcomes = run_job(job.slice(0, 1), pay, noise)
     if pay is not None:
@@ -112,8 +104,6 @@ def run_parts(
         pay()
     if noise is not None:
         outcomes += run_job(job.slice(1, len(rows)), None, noise)
-    elif session is not None:
-        outcomes += _elsewhere(job, 1, _on_spark(session), slots)
     else:
         outcomes += _here(job, workers)
     entries = [
@@ -151,28 +141,20 @@ def _here(job: Job, workers: int | None) -> list[Done]:
         except (pickle.PicklingError, AttributeError, TypeError):
             # A mechanism that other processes cannot import runs here.
             return outcomes + run_job(job.slice(part, len(job.counts)))
-        outcomes += _elsewhere(job, part, _in_processes(wanted), wanted)
+        outcomes += _in_processes(job, part, wanted)
     return outcomes
 
 
-def _elsewhere(job: Job, start: int, run: Run, count: int) -> list[Done]:
+def _in_processes(job: Job, start: int, workers: int) -> list[Done]:
+    """Processes of their own interpreter: they need no guard in the caller's script, and inherit no keystream."""
     left = len(job.counts) - start
-    size = max(1, -(-left // max(1, count)))
+    size = max(1, -(-left // workers))
     jobs = [job.slice(begin, begin + size) for begin in range(start, len(job.counts), size)]
-    outcomes = [done for outcome in run(jobs) for done in outcome] if jobs else []
+    with ThreadPoolExecutor(workers) as threads:
+        outcomes = [done for outcome in threads.map(_in_process, jobs) for done in outcome]
     if len(outcomes) != left:
         raise EngineError("a part was lost: there is no release, and the budget stays spent")
     return outcomes
-
-
-def _in_processes(workers: int) -> Run:
-    """Processes of their own interpreter: they need no guard in the caller's script, and inherit no keystream."""
-
-    def run(jobs: list[Job]) -> Iterator[list[Done]]:
-        with ThreadPoolExecutor(workers) as threads:
-            yield from threads.map(_in_process, jobs)
-
-    return run
 
 
 def _in_process(job: Job) -> list[Done]:
@@ -189,24 +171,6 @@ def _in_process(job: Job) -> list[Done]:
         )
     outcomes: list[Done] = pickle.loads(done.stdout)  # noqa: S301 -- written by our own process
     return outcomes
-
-
-def _on_spark(session: Any) -> Run:
-    def run(jobs: list[Job]) -> Iterator[list[Done]]:
-        try:
-            # One action: every part's outcome is taken once. Lost tasks are run again by Spark, with fresh noise.
-            yield from session.sparkContext.parallelize(jobs, len(jobs)).map(run_job).collect()
-        except Exception:
-            # The engine's own words may quote what it was working on.
-            raise EngineError(
-                "Spark's executors failed after the budget was paid: there is no release, and the budget stays spent"
-            ) from None
-
-    return run
-
-
-def _parallelism(session: Any) -> int:
-    return int(session.sparkContext.defaultParallelism)
 
 
 def names(partition_by: str | Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ count, so it is published as a release of its own, of one cell, through the gate
 
 **Why it is private.** Let x be the number of records that have no cell in a domain, or lack a value of some measure
 that the release adds up and are not counted for that. A record is one of them or is none, by itself
-(`dphist.sources.tally`: a row, a line of a text file or an object, whatever the others hold). So one row more or less
+(`dphist.sources.engine`: a row, a line of a text file or an object, whatever the others hold). So one row more or less
 moves x by at most one: one step, as for any cell, and a unit of L rows by at most L. The gate's noise for a cell then
 makes the answer as private as it says, and beside the release of the other cells it composes sequentially: the ledger
 adds both up. With an id, or a bound on the rows in each cell, rows are bounded among those that have a cell, and
@@ -29,7 +29,7 @@ from dphist.model.unit import Unit
 from dphist.publishing.door import publish
 from dphist.release.release import Release
 from dphist.sources.count import count, count_and_sum
-from dphist.sources.tally import Tallied
+from dphist.sources.engine import Tallied
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:

@@ -2,17 +2,16 @@
 
 `count` reads files, data frames and tables of SQLite's with DuckDB. What a row
 means for an attribute is written once (``keys``), in a dozen words that every engine understands
-(``engine``); so the same rows give the same counts everywhere, in any order, whatever the number of
+(``sql``); so the same rows give the same counts everywhere, in any order, whatever the number of
 threads. Rows that fall in no cell (beyond the bounds, between the integers, unlisted, NULL, NaN, infinite)
 are dropped, or counted in the attribute's other cell.
 
     open        finds out what a source is         files/      CSV, JSON, Parquet
     keys        which cell a row has               frames      pandas, polars, Arrow
     people      which rows of a person are kept    duck/       counts both, on this machine
-    count       rows into cells                    databases/  PostgreSQL, Spark, SQLite, and tables of Ibis's
+    count       rows into cells, or by keys                  databases/  PostgreSQL, Spark, SQLite, and tables of Ibis's
     coded       rows into codes, for many columns
-    discovering rows by keys that nobody declared
-    unmatched   rows without a cell, for a rehearsal (`tally`: how many)
+    unmatched   rows without a cell, for a rehearsal
     draft       column names and types into a schema
 
 Nothing here is private yet. Errors therefore speak of columns and types, never of values, and the words of

@@ -7,7 +7,7 @@ by attribute, which is the order of the cells' numbers, whether or not such a nu
 kept is a function of the id, of that order and of the limit, hence of that person's rows and public facts.
 
 Files and data frames are read once into columns of the narrowest type, if these fit in memory; else every pass streams
-them through the same kernel. PostgreSQL and Spark count by GROUP BY where the rows are, many tables a statement, and
+them through the same kernel. PostgreSQL and Spark count by GROUP BY where the rows are, all tables in a statement, and
 only counts come back. Which of these ways was taken changes no count.
 """
 
@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from dphist.errors import SourceError
 from dphist.memory import available_memory
 from dphist.model.coded import (
     Axes,
@@ -38,52 +37,34 @@ from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.sources.count import (
-    ID,
+    bound_of,
     column_of,
+    declared,
     needed_columns,
     other_cells,
     pass_through,
     tell,
 )
 from dphist.sources.duck.duck import Duck
-from dphist.sources.engine import Bound, Key
+from dphist.sources.engine import Bound, Key, Tally, tally_of
 from dphist.sources.keys import place
 from dphist.sources.open import lasting, open_source
-from dphist.sources.sql.statements import Sql
-from dphist.sources.tally import Tally, tally_of
+from dphist.sources.sql import Sql
 from dphist.tracebacks import closed
 
 # Codes of at most 512 MiB, or a quarter of the free memory if that is less, are kept for the next pass.
 _KEPT = 1 << 29
-# Tables that an engine counts in one statement.
-_AT_ONCE = 24
 # An engine is asked for tables of at most 16,384 cells that hold several of the wanted ones inside them.
 _BLOCK = 1 << 14
 
 
 @closed
 def coded(source: Any, domain: Domain | None = None, unit: Unit | None = None) -> Countable:
-    """Read the records of a source as codes of a domain of any size.
-
-    Args:
-        source: what `count` reads, or a `Histogram`.
-        domain: what the columns mean; may be left out for a `Histogram`.
-        unit: who is protected, one row by default.
-
-    Returns:
-        Records of which any table can be counted; as secret as they are.
-
-    Raises:
-        SourceError: the source cannot be read as the domain says.
-    """
+    """Read the records of a source as codes of a domain of any size: any table of these can be counted."""
     unit = unit or Unit()
     if isinstance(source, Histogram):
         return HistogramTables(pass_through(source, domain, unit))
-    if domain is None:
-        raise SourceError(
-            "domain: declare the values of each column; taken from the records, they would tell about people"
-        )
-    return _coded(lasting(source), domain, unit)
+    return _coded(lasting(source), declared(domain), unit)
 
 
 def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
@@ -135,7 +116,7 @@ def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Sql, list[Key], Bo
     engine = open_source(source, needed_columns(domain, unit), unit)
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     keys = [place(each, column, engine) for each, column in zip(domain.attributes, columns, strict=True)]
-    return engine, keys, None if unit.id is None else Bound.of(column_of(engine, unit.id, ID), unit)
+    return engine, keys, bound_of(engine, unit)
 
 
 def _tell(engine: Sql, tally: Tally, domain: Domain, keys: Sequence[Key], bound: Bound | None) -> None:
@@ -158,7 +139,7 @@ def _stacked(domain: Domain, blocks: Iterator[list[Any]]) -> Iterator[Any]:
 def _counted(
     engine: Sql, domain: Domain, keys: Sequence[Key], bound: Bound | None, tables: Sequence[Axes]
 ) -> list[IntArray]:
-    """Count where the rows are: some tables a statement, of which only the cells that hold rows come back.
+    """Count where the rows are, in one statement, of which only the cells that hold rows come back.
 
     An engine handles every row once for each table, so it is asked for few larger tables; the wanted ones are added up
     from those.
@@ -166,14 +147,11 @@ def _counted(
     sizes = domain.shape
     check_tables([math.prod(sizes[axis] for axis in axes) for axes in tables])
     blocks = blocks_of(sizes, tables)
-    found = {block: np.zeros(math.prod(sizes[axis] for axis in block), dtype=np.int64) for block in blocks}
-    batches = [blocks[low : low + _AT_ONCE] for low in range(0, len(blocks), _AT_ONCE)]
-    for batch, (which, cell, rows) in zip(
-        batches, engine.count_tables(keys, sizes, bound, batches), strict=True
-    ):
-        for number, block in enumerate(batch):
-            here = which == number
-            found[block][cell[here]] = rows[here]
+    ends = np.cumsum([math.prod(sizes[axis] for axis in block) for block in blocks])
+    held, rows = engine.count_tables(keys, sizes, bound, blocks)
+    every = np.zeros(ends[-1] if len(ends) else 0, dtype=np.int64)
+    every[held] = rows
+    found = dict(zip(blocks, np.split(every, ends[:-1]), strict=True))
     counts = []
     for axes in tables:
         # The smallest block that holds it: the fewest numbers to add up.
@@ -190,13 +168,6 @@ def blocks_of(sizes: Sequence[int], tables: Sequence[Axes]) -> list[Axes]:
 
     A pair that no block holds yet starts one; it grows by the attribute that brings most such pairs with it, as long as
     it has few cells. Tables of other numbers of attributes are blocks by themselves, if they lie in no other.
-
-    Args:
-        sizes: How many values each attribute has.
-        tables: The wanted tables, by their attributes.
-
-    Returns:
-        The blocks, each with its attributes ascending.
 
     Example:
         >>> blocks_of((4, 4, 4), [(0, 1), (0, 2), (1, 2), (0,)])

@@ -1,4 +1,8 @@
-"""Counting: rows into the cells of a domain."""
+"""Counting: rows into the cells of a domain, or by keys that nobody declared.
+
+Which of a person's rows count is decided as everywhere (`dphist.sources.people`), for keys by a key and a known cell
+together. What is found is as private as the records; `dphist.private.discovery` says which keys may leave.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,10 @@ from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
 from dphist.model.measure import Quantity
 from dphist.model.unit import Unit
-from dphist.sources.engine import Bound, Column
+from dphist.sources.engine import Bound, Column, tally_of
 from dphist.sources.keys import amount, place
 from dphist.sources.open import open_source
-from dphist.sources.sql.statements import Sql
-from dphist.sources.tally import tally_of
+from dphist.sources.sql import Sql
 from dphist.tracebacks import closed
 
 # What a column is wanted for, beside the attributes of the domain.
@@ -53,13 +56,7 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     unit = unit or Unit()
     if isinstance(source, Histogram):
         return pass_through(source, domain, unit)
-    if domain is None:
-        raise SourceError(
-            "domain: declare the values of each column; taken from the records, they would tell about people"
-        )
-    check_memory(domain)
-    cells, rows, _ = occupied(source, domain, unit)
-    return Histogram(domain, _cube(domain, cells, rows))
+    return count_and_sum(source, domain, unit, ())[0]
 
 
 @closed
@@ -69,13 +66,19 @@ def count_and_sum(
     """Count the rows and add up what they have of each quantity, cell by cell, less its centre."""
     if isinstance(source, Histogram):
         raise SourceError("measures: a histogram holds counts alone; give the records that sums are made of")
+    domain = declared(domain)
+    check_memory(domain)
+    cells, rows, sums = occupied(source, domain, unit, quantities)
+    return Histogram(domain, _cube(domain, cells, rows)), [_cube(domain, cells, each) for each in sums]
+
+
+def declared(domain: Domain | None) -> Domain:
+    """A domain that there must be, where records are read."""
     if domain is None:
         raise SourceError(
             "domain: declare the values of each column; taken from the records, they would tell about people"
         )
-    check_memory(domain)
-    cells, rows, sums = occupied(source, domain, unit, quantities)
-    return Histogram(domain, _cube(domain, cells, rows)), [_cube(domain, cells, each) for each in sums]
+    return domain
 
 
 def _cube(domain: Domain, cells: IntArray, values: IntArray) -> IntArray:
@@ -107,10 +110,7 @@ def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Doma
         flat = histogram.counts.reshape(-1)
         cells = np.flatnonzero(flat)
         return histogram.domain, cells, flat[cells]
-    if domain is None:
-        raise SourceError(
-            "domain: declare the values of each column; taken from the records, they would tell about people"
-        )
+    domain = declared(domain)
     if domain.size >= 2**62:
         raise TooLargeError(
             f"the domain has {domain.size:,} combinations, more than can be numbered: use wider bins or "
@@ -127,7 +127,7 @@ def occupied(
     """The flat cells that hold rows, how many, and sums, each cell once; secret as the counts."""
     engine = open_source(source, needed_columns(domain, unit, quantities), unit)
     added = [amount(each, column_of(engine, each.measure.source, MEASURE), engine) for each in quantities]
-    bound = None if unit.id is None else Bound.of(column_of(engine, unit.id, ID), unit)
+    bound = bound_of(engine, unit)
     cells = [place(each, column_of(engine, each.name), engine) for each in domain.attributes]
     flat, rows, sums = engine.count(engine.flat(cells, domain.shape), bound, added)
     tell(source, engine, domain.attributes, numbers_of(domain.attributes, flat), rows)
@@ -143,12 +143,7 @@ def tell(
 ) -> None:
     """Tell the custodian, who asked, how many rows there were, how many count, and how many of these lie elsewhere.
 
-    Args:
-        source: What was counted, perhaps with a tally.
-        engine: What counted it.
-        attributes: What the cells are made of.
-        code: Gives the numbers of the cells on an attribute, by its place.
-        rows: How many rows lie in each cell.
+    ``code`` gives the numbers of the cells on an attribute, by its place, ``rows`` how many rows lie in each cell.
     """
     tally = tally_of(source)
     if tally is None:
@@ -191,6 +186,13 @@ def column_of(engine: Sql, name: str, wanted: str = "an attribute of the domain"
     )
 
 
+def bound_of(engine: Sql, unit: Unit) -> Bound | None:
+    """How a unit bounds what a person adds; None where rows are protected."""
+    if unit.id is None:
+        return None
+    return Bound(column_of(engine, unit.id, ID), unit.rows, unit.cells, unit.per_cell or 1)
+
+
 def pass_through(histogram: Histogram, domain: Domain | None, unit: Unit) -> Histogram:
     """A histogram that may stand for records of this domain and unit."""
     if domain is not None and domain != histogram.domain:
@@ -213,3 +215,43 @@ def check_memory(domain: Domain) -> None:
             f"a release three times that, and {free:,} bytes are available: use the mechanism sparselaplace, "
             "which skips empty combinations, or wider bins or fewer attributes"
         )
+
+
+@closed
+def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
+    """Every key of a domain's undeclared attribute, in any order, and how many rows it has in each known cell."""
+    unknown = domain.undeclared
+    if unknown is None:
+        raise SourceError("names are discovered of an attribute that says so: Nominal(…, discover=True)")
+    known = [each for each in domain.attributes if each is not unknown]
+    engine = open_source(source, needed_columns(domain, unit), unit)
+    column = column_of(engine, unknown.name)
+    if column.family not in ("text", "undeclared", "integer"):
+        raise SourceError(
+            f"{unknown.name}: names that are discovered must be text or whole numbers; make it text"
+        )
+    sizes = [each.size for each in known]
+    cells = [place(each, column_of(engine, each.name), engine) for each in known]
+    flat = engine.flat(cells, sizes) if known else "0"
+    bound = bound_of(engine, unit)
+    size = math.prod(sizes)
+    statement = engine.keys_statement(engine.distinct_text(column), flat, bound)
+    (found,) = engine.asked([statement], None if bound is None else bound.id)
+    names, counts = _matrix(found, size)
+    tell(source, engine, known, numbers_of(known, np.arange(size)), counts.sum(axis=0))
+    return names, counts
+
+
+def _matrix(found: Any, cells: int) -> tuple[Any, IntArray]:
+    """Keys, each once, and a row of counts for each."""
+    encoded = found.column("key").combine_chunks().dictionary_encode()
+    cell, rows = (found.column(name).to_numpy().astype(np.int64) for name in ("cell", "n"))
+    names = encoded.dictionary
+    # Keys times known cells that are held at once.
+    if len(names) * cells > 2**28:
+        raise SourceError(
+            "the known attributes have too many combinations to be held for every name; leave some out"
+        )
+    counts = np.zeros((len(names), cells), dtype=np.int64)
+    np.add.at(counts, (encoded.indices.to_numpy(), cell), rows)
+    return names, counts

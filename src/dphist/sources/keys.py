@@ -13,7 +13,7 @@ from dphist.model.domain.scales import Bins, Dates, Integers, Steps
 from dphist.model.domain.zones import UTC, turns
 from dphist.model.measure import Quantity
 from dphist.sources.engine import Column, Expression, Family, Key, Value
-from dphist.sources.sql.words import SqlWords
+from dphist.sources.sql import Sql
 
 # Lists and edges this few are searched by position or by halving; for more an engine may have a way of its own.
 _SHORT = 64
@@ -22,7 +22,7 @@ EXACT = 2**53
 _EPOCH_DAY = 719_163  # 1970-01-01 as Python counts days
 
 
-def place(attribute: Attribute, column: Column, engine: SqlWords) -> Key:
+def place(attribute: Attribute, column: Column, engine: Sql) -> Key:
     """The number of an attribute's cell, as the engine itself computes it from one column.
 
     Which rows of a person are kept depends on the order of their cells (see `dphist.sources.people`), so this is the
@@ -47,7 +47,7 @@ def place(attribute: Attribute, column: Column, engine: SqlWords) -> Key:
     return Key(None, engine.otherwise(value, attribute.other_cell))
 
 
-def amount(quantity: Quantity, column: Column, engine: SqlWords) -> Value:
+def amount(quantity: Quantity, column: Column, engine: Sql) -> Value:
     """What a row adds for a measure, in whole steps: ⌊value ÷ step + ½⌋ within the bounds, NULL for no value.
 
     The quantity's centre is taken off row by row: a sum is cut where it would not fit in 64 bits, and one that was cut
@@ -63,12 +63,12 @@ def amount(quantity: Quantity, column: Column, engine: SqlWords) -> Value:
         )
     value = engine.real(_number(column, engine)[0])
     low, high = measure.lowest, measure.highest
-    scaled = value if measure.size == 1 else engine.times(value, engine.literal(float(1 / measure.size)))
+    scaled = value if measure.size == 1 else f"({value} * {engine.literal(float(1 / measure.size))})"
     if measure.size > 1:
         # Less than half a step is none; PostgreSQL gives a table up for one product that is too small for a float.
         near = engine.between(value, -float(measure.size) / 4, float(measure.size) / 4)
         scaled = engine.when(near, engine.literal(0.0), scaled)
-    steps = engine.floor(engine.plus(scaled, engine.literal(0.5)))
+    steps = engine.floor(f"({scaled} + {engine.literal(0.5)})")
     steps = engine.when(engine.before(steps, low), low, engine.when(engine.before(steps, high), steps, high))
     # NaN lies above every number, infinity among them: it is no value.
     known = engine.between(value, -math.inf, math.inf)
@@ -89,11 +89,11 @@ def amount(quantity: Quantity, column: Column, engine: SqlWords) -> Value:
         found = engine.otherwise(found, int(Fraction(measure.missing) / measure.size))
     if quantity.squared:
         away = engine.steps(found, measure.middle, 1)
-        return centred(engine.times(away, away))
+        return centred(f"({away} * {away})")
     return centred(found, None if measure.per_person is None else measure.limit)
 
 
-def _categories(categories: Sequence[Any], column: Column, engine: SqlWords) -> Key:
+def _categories(categories: Sequence[Any], column: Column, engine: Sql) -> Key:
     """The place of a value in a list; NULL where it is not in it."""
     kind = type(categories[0])
     value, listed = engine.column(column), kind
@@ -122,7 +122,7 @@ def _categories(categories: Sequence[Any], column: Column, engine: SqlWords) -> 
     def halve(start: int, stop: int) -> Expression:
         if stop - start == 1:
             category, place = ordered[start]
-            return engine.when(engine.same(value, engine.literal(category)), place, None)
+            return engine.when(f"({value} = {engine.literal(category)})", place, None)
         middle = (start + stop) // 2
         before = engine.before(value, engine.literal(ordered[middle][0]))
         return engine.when(before, halve(start, middle), halve(middle, stop))
@@ -134,7 +134,7 @@ def _mismatch(column: Column, expected: str) -> SourceError:
     return SourceError(f"the column {column.name} holds {column.type}, but the domain expects {expected}")
 
 
-def _whole(column: Column, engine: SqlWords, ends: Sequence[float]) -> tuple[Expression, Family]:
+def _whole(column: Column, engine: Sql, ends: Sequence[float]) -> tuple[Expression, Family]:
     """The column as numbers, to be compared with those of the domain between two ends.
 
     A frame's integers become floats when somebody's value is missing or 2.5. Below 2⁵³ that changes nothing. Above,
@@ -149,7 +149,7 @@ def _whole(column: Column, engine: SqlWords, ends: Sequence[float]) -> tuple[Exp
     return value, family
 
 
-def _number(column: Column, engine: SqlWords) -> tuple[Expression, Family]:
+def _number(column: Column, engine: Sql) -> tuple[Expression, Family]:
     """The column as integers or as floats; text is no number, except where no type is declared."""
     value = engine.column(column)
     if column.family == "undeclared":
@@ -161,22 +161,22 @@ def _number(column: Column, engine: SqlWords) -> tuple[Expression, Family]:
     return value, "integer"
 
 
-def _integers(values: range, column: Column, engine: SqlWords) -> Key:
+def _integers(values: range, column: Column, engine: Sql) -> Key:
     value, family = _whole(column, engine, (values[0], values[-1]))
     first, step = values.start, values.step
     if family == "real":
         within = engine.between(value, _float_above(first), _float_below(values[-1]))
         whole = engine.floor(value)
         # The floor is only taken inside the bounds, where it exists: NaN and infinities have none.
-        inside = engine.when(within, engine.same(value, whole), None)
+        inside = engine.when(within, f"({value} = {whole})", None)
     else:
         inside, whole = engine.between(value, first, values[-1]), engine.integer(value)
     if step > 1:
-        inside = engine.when(inside, engine.is_multiple(whole, first, step), None)
+        inside = engine.when(inside, f"(({whole} - {first}) % {step} = 0)", None)
     return Key(inside, engine.steps(whole, first, step))
 
 
-def _bins(edges: range | tuple[int | float, ...], column: Column, engine: SqlWords) -> Key:
+def _bins(edges: range | tuple[int | float, ...], column: Column, engine: Sql) -> Key:
     value, family = _whole(column, engine, (edges[0], edges[-1]))
     last = len(edges) - 2
     if family == "integer":
@@ -196,7 +196,7 @@ def _bins(edges: range | tuple[int | float, ...], column: Column, engine: SqlWor
     return Key(inside, _search(value, [rounded(edge) for edge in edges], engine))
 
 
-def _search(value: Expression, edges: Sequence[Any], engine: SqlWords) -> Expression:
+def _search(value: Expression, edges: Sequence[Any], engine: Sql) -> Expression:
     """The bin of a value known to lie between the edges, by halving: log₂(bins) comparisons a row.
 
     An engine that goes over rows in blocks visits, for every block, all branches that some row of it takes: there
@@ -226,7 +226,7 @@ def _float_below(number: float) -> float:
     return near if near <= number else math.nextafter(near, -math.inf)
 
 
-def _dates(dates: Dates, column: Column, engine: SqlWords) -> Key:
+def _dates(dates: Dates, column: Column, engine: Sql) -> Key:
     if column.family not in ("date", "time", "zoned time", "undeclared"):
         raise _mismatch(column, "dates or times")
     value, first = engine.column(column), dates.start.toordinal() - _EPOCH_DAY
@@ -245,7 +245,7 @@ def _dates(dates: Dates, column: Column, engine: SqlWords) -> Key:
     return Key(inside, _search(days, begins, engine))
 
 
-def _days(value: Expression, dates: Dates, family: Family, engine: SqlWords) -> Expression:
+def _days(value: Expression, dates: Dates, family: Family, engine: Sql) -> Expression:
     """Days since 1970-01-01 in the zone of the dates; NULL where there are none, and far beyond them.
 
     Each text by itself: one with an offset names a moment, as a zoned time does, any other the day that it says.
@@ -260,7 +260,7 @@ def _days(value: Expression, dates: Dates, family: Family, engine: SqlWords) -> 
     )
 
 
-def _ahead(moment: Expression, dates: Dates, engine: SqlWords) -> Expression:
+def _ahead(moment: Expression, dates: Dates, engine: Sql) -> Expression:
     """How many seconds the clocks of the dates' zone were ahead of UTC at a moment; NULL far beyond the dates."""
     found = turns(dates.zone, dates.start, dates.stop)
 

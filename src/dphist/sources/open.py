@@ -12,16 +12,15 @@ from dphist.errors import SourceError
 from dphist.model.unit import Unit
 from dphist.sources.duck.allowance import configure, reach_network
 from dphist.sources.duck.duck import Duck
+from dphist.sources.engine import Tallied
 from dphist.sources.files.delimited import open_csv
 from dphist.sources.files.objects import field_names, open_json
-from dphist.sources.files.parquet import parquet_files
-from dphist.sources.files.parquet_texts import Parquet
+from dphist.sources.files.parquet import Parquet, parquet_files
 from dphist.sources.frames import arrow_of
-from dphist.sources.sql.words import literal, quote
-from dphist.sources.tally import Tallied
+from dphist.sources.sql import literal, quote
 
 if TYPE_CHECKING:
-    from dphist.sources.sql.statements import Sql
+    from dphist.sources.sql import Sql
 
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
@@ -87,17 +86,6 @@ def lasting(source: Any) -> Any:
     if pyarrow is None or not isinstance(source, pyarrow.RecordBatchReader):
         return source
     return source.read_all()
-
-
-def spark_session(source: Any) -> Any:
-    """The Spark session that holds a source, or None where it is elsewhere."""
-    if isinstance(source, Tallied):
-        source = source.source
-    if "pyspark" not in sys.modules:
-        return None
-    from dphist.sources.databases.spark import session_of
-
-    return session_of(source)
 
 
 def connect(path: str = ":memory:") -> Any:

@@ -28,7 +28,7 @@ the cells and k, c was used. A person adds at most c to each of at most k cells:
 cell of a person is kept with the probability k/d, and every row of a kept cell with min(1, c/m); the rows of one cell
 being the same to the counts, which of them it is only matters with measures.
 
-*Keys that nobody declared* (`dphist.sources.discovering`) have no number in a domain. Any order that is a function of
+*Keys that nobody declared* (`dphist.sources.count`) have no number in a domain. Any order that is a function of
 the cell alone will do in the proof: it is that of the key's text.
 
 *With measures* rows of one cell are no longer the same, so the order is that of cells, then of the values in whole

@@ -22,7 +22,7 @@ from dphist.private.noise import Noise
 from dphist.private.queries import Totals
 from dphist.private.scores.counting import BestAttributes
 from dphist.publishing.account import account
-from dphist.publishing.preflight import empty, preflight
+from dphist.publishing.making import empty, preflight
 from dphist.release.columns import own_values
 from dphist.release.guarantee import Guarantee, Receipt
 from dphist.sources.count import pass_through

@@ -17,8 +17,7 @@ from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources.coded import coded
-from dphist.sources.count import count_and_sum
-from dphist.sources.discovering import keys_of
+from dphist.sources.count import count_and_sum, keys_of
 from dphist_bench.records.people import DOMAIN
 
 IntArray = NDArray[np.int64]

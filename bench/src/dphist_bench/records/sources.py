@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -200,56 +199,6 @@ def duckdb_tables() -> Put:
         )
 
     return Tables(backend.con.execute, many, backend.table, "?", "VARCHAR COLLATE NOCASE").put
-
-
-def expressions(folder: Path) -> Put:
-    """Expressions of somebody's own over Parquet files: conditions on numbers of which a third are NaN.
-
-    Row groups are small, and what they state of their numbers leaves NaN out; which condition it is hangs on the crowd.
-    """
-    import ibis
-    import pyarrow
-    import pyarrow.parquet
-
-    backend = ibis.duckdb.connect()
-    conditions: list[Callable[[Any], Any]] = [
-        lambda t: t.filter(t.score <= 40),
-        lambda t: t.filter(t.score > 40),
-        lambda t: t.filter(~t.score.between(0, 30)),
-        lambda t: t.filter(t.inside["score"] < 60.5),
-        lambda t: t.mutate(age=(t.score.cast("float32") <= 60).ifelse(t.age, 99 - t.age)),
-        lambda t: t.mutate(sex=(t.score >= -20).ifelse("F", "M")),
-        lambda t: t.drop("inside").filter((t.score > 60) | (t.age < 50)),
-    ]
-
-    number, path = itertools.count(), folder / "none"
-
-    def put(table: Table) -> Any:
-        nonlocal path
-        numeric = is_numeric(table.crowd)
-        columns = zip(*(declared(row, numeric=numeric) for row in table.rows), strict=True)
-        who = pyarrow.int64() if numeric else pyarrow.string()
-        types = {"text": pyarrow.string(), "real": pyarrow.float64(), "whole": pyarrow.int64()}
-        types["time"] = pyarrow.timestamp("us")
-        made = {
-            name: pyarrow.array(values, who if name == "user" else types[kind])
-            for (name, kind), values in zip(_DECLARED.items(), columns, strict=True)
-        }
-        costs = made["cost"].to_pylist()
-        score = [math.nan if cost is None or int(cost) % 3 == 0 else cost for cost in costs]
-        inside = [{"score": value} for value in score]
-        # A file that is written over within a moment DuckDB may read by what it remembers of the last one.
-        path.unlink(missing_ok=True)
-        path = folder / f"expression{next(number)}.parquet"
-        pyarrow.parquet.write_table(
-            pyarrow.table({**made, "score": pyarrow.array(score, pyarrow.float64()), "inside": inside}),
-            path,
-            row_group_size=32,
-        )
-        which = sum(row["age"] for row in table.crowd) % len(conditions)
-        return conditions[which](backend.read_parquet(path))
-
-    return put
 
 
 def polars_table(table: Table) -> Any:

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.sources.databases.columns import ibis_columns
 from dphist.sources.duck.allowance import configure
-from dphist.sources.duck.arrow import known_texts
-from dphist.sources.duck.duck import Duck
-from dphist.sources.sql.words import quote
+from dphist.sources.duck.duck import Duck, known_texts
+from dphist.sources.engine import ibis_columns
+from dphist.sources.sql import quote
 
 # A day is what a text begins with and what SQLite reads it as, too: "now" is a text that names none.
 _DAY = "CASE WHEN date({0}) = substr({0}, 1, 10) THEN substr({0}, 1, 10) END"
@@ -33,16 +32,7 @@ _READ = {
 
 
 def open_lite(table: Any, backend: Any, needed: Sequence[str]) -> Duck:
-    """Open an Ibis table on SQLite.
-
-    Args:
-        table: The table, or an expression that was looked into.
-        backend: Its engine, as Ibis has it.
-        needed: The columns to read; none is all.
-
-    Returns:
-        The rows, as DuckDB has them.
-    """
+    """Open an Ibis table on SQLite, to read the ``needed`` columns of it; none is all."""
     import duckdb
     import pyarrow as pa
 
@@ -56,7 +46,6 @@ def open_lite(table: Any, backend: Any, needed: Sequence[str]) -> Duck:
     asked = [how.format(quote(column.name)) for column, (how, *_) in zip(columns, read, strict=True)]
     schema = pa.schema([(column.name, as_is) for column, (*_, as_is) in zip(columns, read, strict=True)])
     try:
-        backend._run_pre_execute_hooks(table)
         cursor = backend.con.execute(f"SELECT {', '.join(asked)} FROM ({backend.compile(table)}) AS records")
         batches = [
             _batch(rows, [come for _, come, _ in read], schema)

@@ -8,10 +8,9 @@ from typing import Any
 
 from dphist.errors import SourceError
 from dphist.extras import need
-from dphist.sources.databases.columns import ibis_columns
-from dphist.sources.engine import Column, Family
+from dphist.sources.engine import Column, Family, ibis_columns
 from dphist.sources.people import DIGITS, SALT
-from dphist.sources.sql.statements import Sql
+from dphist.sources.sql import Sql
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -25,7 +24,6 @@ class Postgres(Sql):
         self.backend = table.get_backend()
         self.columns = ibis_columns(table)
         self._decimals = {name for name, kind in table.schema().items() if kind.is_decimal()}
-        self.backend._run_pre_execute_hooks(table)
         self.relation = f"({self.backend.compile(table)}) AS records"
 
     def column(self, column: Column) -> str:

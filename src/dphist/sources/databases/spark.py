@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import os
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dphist.errors import SourceError
 from dphist.extras import kept_folder, need
-from dphist.sources.databases.columns import backend_of
-from dphist.sources.databases.executors import MOST_CELLS, counted_on_executors
-from dphist.sources.engine import Bound, Column, Family, Integers, Key
+from dphist.sources.engine import Column, Family
 from dphist.sources.people import DIGITS, SALT
-from dphist.sources.sql.statements import Sql
+from dphist.sources.sql import Sql
 
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
@@ -126,32 +120,9 @@ class Spark(Sql):
         whole = f"CASE WHEN {text} LIKE '%.%' THEN rtrim('.', rtrim('0', {text})) ELSE {text} END"
         return f"CASE WHEN {whole} NOT LIKE '%.%' THEN {whole} END"
 
-    def count_tables(
-        self,
-        cells: Sequence[Key],
-        sizes: Sequence[int],
-        bound: Bound | None,
-        batches: Sequence[Sequence[tuple[int, ...]]],
-    ) -> list[tuple[Integers, Integers, Integers]]:
-        """Count batches of tables in one pass on the executors; by GROUP BY where their workers cannot."""
-        tables = [axes for batch in batches for axes in batch]
-        if sum(math.prod(sizes[axis] for axis in axes) for axes in tables) > MOST_CELLS:
-            return super().count_tables(cells, sizes, bound, batches)
-        if bound is not None:
-            self.asked([], bound.id)
-        try:
-            codes = self.frame.sparkSession.sql(self.codes(cells, sizes, bound), records=self.frame)
-            each = counted_on_executors(codes, tables, sizes)
-        except Exception:
-            # Workers without numpy or pyarrow, or none at all: Spark's own GROUP BY gives the same counts, later.
-            return super().count_tables(cells, sizes, bound, batches)
-        found, begin = [], 0
-        for batch in batches:
-            here = each[begin : begin + len(batch)]
-            which = np.repeat(np.arange(len(batch)), [len(cell) for cell, _ in here])
-            found.append((which, np.concatenate([c for c, _ in here]), np.concatenate([n for _, n in here])))
-            begin += len(batch)
-        return found
+    def unnested(self, values: Sequence[str]) -> str:
+        """A row for each of some values."""
+        return f"explode(array({', '.join(values)}))"
 
     def tables(self, statements: Sequence[str]) -> list[Any]:
         """The answers to queries, as Arrow tables."""
@@ -164,37 +135,6 @@ class Spark(Sql):
 
 def _family(kind: str) -> Family:
     return _FAMILIES.get(kind, "something else")
-
-
-def open_table(table: Any) -> Spark:
-    """Open an Ibis table on Spark."""
-    backend = table.get_backend()
-    backend._run_pre_execute_hooks(table)
-    return Spark(backend._session.sql(backend.compile(table)))
-
-
-def session_of(source: Any) -> Any:
-    """The session of a Spark data frame or of an Ibis table on Spark; None for anything else.
-
-    None also for Spark Connect, which hands no work of ours to its executors: parts then run here.
-    """
-    found = _session(source)
-    try:
-        return found if found is not None and found.sparkContext is not None else None
-    except Exception:
-        return None
-
-
-def _session(source: Any) -> Any:
-    frames = sys.modules.get("pyspark.sql")
-    if frames is not None and isinstance(source, frames.DataFrame):
-        return source.sparkSession
-    ibis = sys.modules.get("ibis")
-    if ibis is not None and isinstance(source, ibis.expr.types.Table):
-        backend = backend_of(source)
-        if getattr(backend, "name", None) == "pyspark":
-            return backend._session
-    return None
 
 
 def find_java() -> None:

@@ -1,4 +1,4 @@
-"""DuckDB in its own words: files, data frames and DuckDB databases.
+"""DuckDB in its own words: files, data frames and DuckDB databases, and what it answers, as Arrow.
 
 Loading Ibis takes more processor time than DuckDB needs for millions of rows; so what runs on this machine is
 said to DuckDB directly.
@@ -19,15 +19,14 @@ import numpy.typing as npt
 from dphist.errors import SourceError
 from dphist.model.coded import code_type
 from dphist.sources.duck.allowance import shown_progress, unreadable
-from dphist.sources.duck.arrow import Ask, batches_of, table_of
-from dphist.sources.engine import Bound, Column, Family, Key
+from dphist.sources.engine import Bound, Column, Family, Key, Tally
 from dphist.sources.people import DIGITS, SALT, is_decimal
-from dphist.sources.sql.statements import Sql
-from dphist.sources.sql.words import literal, microseconds, quote
-from dphist.sources.tally import Tally
+from dphist.sources.sql import Sql, literal, microseconds, quote
 
 if TYPE_CHECKING:
     import duckdb
+
+Ask = Callable[[Any, str], Any]
 
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
@@ -44,6 +43,17 @@ _WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
 # The types of codes.
 _CODES: dict[Any, str] = {np.uint8: "UTINYINT", np.uint16: "USMALLINT", np.int32: "INTEGER"}
 _WIDTHS = (("SMALLINT", 2**15), ("INTEGER", 2**31))
+
+
+def table_of(connection: Any, sql: str) -> Any:
+    """All of an answer as one table, by a relation: of what `execute` is asked, DuckDB 2 keeps all rows beside it."""
+    return connection.sql(sql).to_arrow_table()
+
+
+def batches_of(connection: Any, sql: str) -> Any:
+    """An answer as a reader of batches, which come while DuckDB computes."""
+    # How many rows are handed over at a time.
+    return connection.sql(sql).to_arrow_reader(1 << 18)
 
 
 class Duck(Sql):
@@ -267,6 +277,33 @@ class Duck(Sql):
             return self.distinct_text(column)
         person = super().person(column)
         return f"CAST({person} AS VARCHAR)" if column.type in _WIDE else person
+
+
+def checked_texts(column: Any) -> Any:
+    """Bytes as texts; None if one of them is none."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return None
+
+
+def known_texts(column: Any) -> Any:
+    """Bytes as texts, NULL for those that are none."""
+    import pyarrow as pa
+
+    texts = checked_texts(column)
+    if texts is not None:
+        return texts
+    return pa.array([_text(value) for value in column.to_pylist()], pa.large_string())
+
+
+def _text(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _described(name: str, kind: str) -> Column:

@@ -16,6 +16,8 @@ from dphist.sources.duck.allowance import unreadable
 from dphist.sources.files.lines import (
     LONGEST,
     Refused,
+    Rows,
+    Text,
     files,
     first_line,
     pieces,
@@ -23,8 +25,7 @@ from dphist.sources.files.lines import (
     side_by_side,
     whole_lines,
 )
-from dphist.sources.files.text import Rows, Text
-from dphist.sources.sql.words import quote
+from dphist.sources.sql import quote
 
 _VERDICTS = {1: "quote", 2: "carriage", 3: "long"}
 
@@ -65,17 +66,6 @@ def open_csv(connection: Any, source: str, needed: Sequence[str] | None) -> Text
     described = ", ".join(quote(name) for name in wanted)
     lines = f"(SELECT {described} FROM records) AS lines"  # noqa: S608 -- names are quoted
     return Text(connection, lines, Rows(wanted, batches), source, warm=warm)
-
-
-def header(connection: Any, source: str) -> list[str]:
-    """The names in the first line of the first file."""
-    try:
-        found = files(connection, source)
-        line = first_line(next(found))
-        found.close()
-    except Exception:
-        raise unreadable(source) from None
-    return _header(line, source)[0]
 
 
 def _header(line: bytes, source: str) -> tuple[list[str], str]:

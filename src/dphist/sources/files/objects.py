@@ -13,10 +13,12 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.sources.duck.allowance import unreadable
-from dphist.sources.duck.arrow import table_of
+from dphist.sources.duck.duck import table_of
 from dphist.sources.files.lines import (
     LONGEST,
     Refused,
+    Rows,
+    Text,
     files,
     is_text,
     pieces,
@@ -24,8 +26,7 @@ from dphist.sources.files.lines import (
     side_by_side,
     whole_lines,
 )
-from dphist.sources.files.text import Rows, Text
-from dphist.sources.sql.words import literal
+from dphist.sources.sql import literal
 
 _SPACE = b" \t\r\n"
 

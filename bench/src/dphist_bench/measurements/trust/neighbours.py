@@ -67,7 +67,6 @@ def measure(
             "arrow": sources.arrow_table,
             "ibis memtable": sources.memtable,
             "ibis polars": sources.polars_table,
-            "ibis expressions": sources.expressions(folder),
             "csv": sources.csv_lines(folder),
             "json": sources.json_lines(folder),
             "parquet": sources.parquet_files(folder),
