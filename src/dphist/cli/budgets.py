@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,13 +130,11 @@ def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
         return [_facts(book, name) for name in ([dataset] if dataset is not None else book.datasets())]
 
 
-@contextmanager
-def _book(place: str) -> Iterator[Ledger]:
+def _book(place: str) -> AbstractContextManager[Ledger]:
     """Open a ledger that is there: a mistyped name must not make an empty one."""
     from dphist.publishing.account import existing
 
-    with existing(place) as book:
-        yield book
+    return existing(place)
 
 
 def _head(text: str) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
@@ -228,9 +229,18 @@ def query(
 @app.command()
 def show(release: options.ReleaseFile, as_json: options.Json = False) -> None:
     """Say what a release holds, what was protected and what was spent; draw its first attribute."""
-    from dphist.cli.showing import show_release
+    from dphist.cli.showing import CALLED, describe, draw
+    from dphist.release import load
 
-    show_release(release, as_json)
+    loaded = load(release)
+    facts = describe(loaded)
+    if as_json:
+        screen.data(facts)
+        return
+    for name, value in facts.items():
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        screen.fact(CALLED.get(name, name), said)
+    draw(loaded)
 
 
 @app.command()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from dphist.model.domain import Ordinal
 from dphist.model.domain.scales import Dates
 from dphist.model.exact import shown
 from dphist.model.phrases import counted, visible
-from dphist.release import Release, SparseCells, TableCells, load
+from dphist.release import Release, SparseCells, TableCells
 from dphist.release.answers import spoken
 from dphist.release.cells import DenseCells
 from dphist.report.cuts import cut
@@ -23,21 +21,7 @@ from dphist.report.tables import tabulate
 _WIDTH = 50
 _MOST_BARS = 40
 # What facts are called on the screen, where people read them; programs know them by the names in JSON.
-_CALLED = {"cells": "counts", "chosen": "replay runs", "polish": "adjusted"}
-
-
-def show_release(release: Path, as_json: bool = False) -> None:
-    """Print what a release holds, was protected and has spent; draw its first attribute."""
-    loaded = load(release)
-    facts = describe(loaded)
-    if as_json:
-        screen.data(facts)
-        return
-    for key, value in facts.items():
-        screen.fact(
-            _CALLED.get(key, key), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        )
-    draw(loaded)
+CALLED = {"cells": "counts", "chosen": "replay runs", "polish": "adjusted"}
 
 
 def describe(release: Release) -> dict[str, Any]:
