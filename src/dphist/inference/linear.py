@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -55,33 +54,22 @@ class PrefixNoise(NoiseErrors):
         return self.weights.size
 
     def spread(self, workload: Workload) -> Spread:
-        """Weigh the draws of every range."""
-        low, high = (
-            np.ascontiguousarray(side[:, 0], dtype=np.int64) for side in (workload.low, workload.high)
-        )
-        squares, largest = self._of_ranges(low, high)
+        """Weigh the draws inside every range, and those before it, which it carries by differences of two prefixes."""
+        low, length = workload.low[:, 0], np.maximum(workload.high[:, 0] - workload.low[:, 0], 0)
+        squares, largest = (np.append(0.0, each)[length] for each in _running(self.weights))
+        late = (low > 0) & (length > 0)
+        for size in np.unique(length[late]).tolist():
+            asked = np.flatnonzero(late & (length == size))
+            sums, most = _running(self.weights[size:] - self.weights[:-size])
+            squares[asked] += sums[low[asked] - 1]
+            largest[asked] = np.maximum(largest[asked], most[low[asked] - 1])
         heaviest = np.zeros(largest.shape) if self.law.gaussian else largest * float(self.law.scale)
         return Spread(squares * float(self.law.variance), heaviest)
 
-    def _of_ranges(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Sums of squared weights and the largest of each range; cells and prefixes are running sums."""
-        squares, largest = np.zeros(low.size), np.zeros(low.size)
-        cells = high == low + 1
-        starts = (low == 0) & (high > 0) & ~cells
-        for asked, kind in ((cells, 0), (starts, 1)):
-            if asked.any():
-                sums, most = self._running[kind]
-                squares[asked], largest[asked] = sums[high[asked] - 1], most[high[asked] - 1]
-        other = ~(cells | starts)
-        if other.any():
-            squares[other], largest[other] = _weights_of(self.weights, low[other], high[other])
-        return squares, largest
 
-    @cached_property
-    def _running(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Of a cell's weights and a prefix's, by where they end: running sums of squares, and the largest so far."""
-        laws = (np.diff(self.weights, prepend=0.0), self.weights)
-        return [(np.cumsum(weights**2), np.maximum.accumulate(np.abs(weights))) for weights in laws]
+def _running(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Running sums of squares, and the largest so far."""
+    return np.cumsum(weights**2), np.maximum.accumulate(np.abs(weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,17 +335,3 @@ def _strung_together(
         start = start + low[:, axis] * stride
         stride *= shape[axis]
     return start[:, None], (start + run)[:, None], runs
-
-
-def _weights_of(prefix: FloatArray, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-    """For ranges low … high − 1: the sum of squared weights of the draws in them, and the largest weight.
-
-    The sum of the first t cells carries draw k with weight ``prefix[t − 1 − k]``; a range is the difference of two.
-    """
-    squares, largest = np.zeros(len(low)), np.zeros(len(low))
-    for q, (a, b) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-        if a < b:
-            weights = prefix[:b].copy()
-            weights[b - a :] -= prefix[:a]
-            squares[q], largest[q] = weights @ weights, np.abs(weights).max()
-    return squares, largest
