@@ -1,7 +1,6 @@
 """Tables added to a release later: paid for, fitted together, verified."""
 
 from fractions import Fraction
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -90,29 +89,6 @@ def test_a_model_is_fitted_anew_to_old_and_new_tables(epsilon):
     again.verify()
     assert again.epsilon == Fraction(epsilon) + 100
     assert len(again.records(20)) == 20
-
-
-def test_what_was_chosen_and_merged_stays_beside_what_is_added():
-    draw = np.random.default_rng(2)
-    sizes = (60, 20, 2, 30, 90, 50, 4, 25, 3)
-    hidden = draw.random(30_000)
-    domain = dphist.Domain([dphist.Ordinal(f"x{place}", range(size)) for place, size in enumerate(sizes)])
-    frame = pd.DataFrame(
-        {
-            f"x{place}": (np.where(draw.random(30_000) < 0.45, hidden, draw.random(30_000)) * size).astype(
-                int
-            )
-            for place, size in enumerate(sizes)
-        }
-    )
-    records = coded(frame, domain, Unit())
-    release = release_of(
-        records, Budget.of(1), Mixture(classes=6, steps=30), Unit(), None, noise=Noise(Keystream.for_tests(1))
-    )
-    assert "chosen where" in release.note
-    more: Any = added_release(release, records, ((0, 2),), Budget.of(1), noise=Noise(Keystream.for_tests(2)))
-    more.verify()
-    assert set(more.cells.tables) >= set(combinations(range(len(sizes)), 2))
 
 
 def test_the_same_budget_pays_and_a_file_verifies(tmp_path):

@@ -15,9 +15,11 @@ import dphist
 from dphist.inference.intervals import Spread, half_widths, normal_quantile
 from dphist.inference.tables.errors import ResidualNoise
 from dphist.inference.tables.residuals import Measured, TableResiduals, bounded_kinds
+from dphist.mechanisms import Residuals
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
+from dphist.testing import run
 
 SHAPE = (2, 3, 2)
 PLANE = Domain([Ordinal("x", range(3)), Ordinal("y", range(3))])
@@ -157,3 +159,17 @@ def test_a_cube_has_the_tables_that_were_measured_however_strongly_attributes_de
     )
     for axis, left in enumerate(("bc", "ac", "ab")):
         assert np.abs(release.project(*left).counts - counts.sum(axis=axis)).max() < 0.01
+
+
+def test_shrunk_tables_agree_and_are_nearer_where_attributes_go_by_chance() -> None:
+    counts = np.random.default_rng(5).poisson(np.multiply.outer(np.arange(1, 9), np.full((7, 6), 2.0)))
+    truth: dict[tuple[int, ...], Any] = {
+        axes: counts.sum(axis=3 - sum(axes)) for axes in combinations(range(3), 2)
+    }
+    off = []
+    for shrink in (True, False):
+        found: Any = run(Residuals(shrink=shrink), counts, "1/10", seed=3)
+        tables = found.tables
+        off.append(sum(float(((tables[axes] - exact) ** 2).sum()) for axes, exact in truth.items()))
+        assert np.allclose(tables[0, 1].sum(axis=0), tables[1, 2].sum(axis=1), atol=1e-3)
+    assert off[0] < 0.7 * off[1]

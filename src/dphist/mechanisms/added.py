@@ -10,7 +10,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.errors import ResidualNoise, noise_after
 from dphist.inference.tables.fitting import agreeing
-from dphist.inference.tables.published import LaterModel, PublishedModel, TableEstimate, with_cube
+from dphist.inference.tables.published import PublishedModel, TableEstimate, with_cube
 from dphist.inference.tables.residuals import Axes, TableResiduals, subsets
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import Large, Share, checked
@@ -99,7 +99,7 @@ class Added:
         asked = sorted({*known.tables, *(inner for axes in wanted for inner in subsets(axes))})
         before = known.note.removeprefix(f"{UNPAIRED} ")
         note = f"{before}; {len(wanted)} further {'table was' if len(wanted) == 1 else 'tables were'} added later"
-        if not isinstance(known.model, PublishedModel | LaterModel):
+        if not isinstance(known.model, PublishedModel):
             settled = agreeing(shape, asked, residuals.table)
             return TableEstimate(settled, errors, note)
         return self._mixture.together(errors, asked, note)
