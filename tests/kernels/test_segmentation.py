@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import textbook
-from dphist.kernels.buckets import segmentation
 from dphist.kernels.buckets.segmentation import Rows, segment
 
 
@@ -120,28 +119,6 @@ def test_lattice_rows_are_exact_integers():
                 break
             right = int(draw.integers(j, right))
             j, found = walk.send(right)
-
-
-@pytest.mark.parametrize(("loss", "lattice"), [("squared", True), ("squared", False), ("absolute", False)])
-def test_checkpoints_recompute_the_same_rows(loss, lattice, monkeypatch):
-    draw = np.random.default_rng(8)
-    for trial in range(120):
-        n = int(draw.integers(4, 60))
-        values = draw.integers(0, int(draw.choice([2, 5, 50])), n)
-        top = int(draw.integers(1, n - 1))
-        walked = []
-        for largest in (2**23, 0):
-            monkeypatch.setattr(segmentation, "_SMALL_TABLE", largest)
-            pick = np.random.default_rng(trial)
-            walk = Rows(values, loss=loss, lattice=lattice).descend(top)
-            j, costs = next(walk)
-            right, seen = n, [costs[j:n].tolist()]
-            while j > 1:
-                right = int(pick.integers(j, right))
-                j, costs = walk.send(right)
-                seen.append(costs[j:right].tolist())
-            walked.append(seen)
-        assert walked[0] == walked[1]
 
 
 @pytest.mark.parametrize("kind", ["noise", "spikes", "runs", "huge"])

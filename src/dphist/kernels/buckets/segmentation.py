@@ -32,8 +32,6 @@ _NOTHING = np.empty(0, dtype=np.int64)
 LARGEST_SUM = 2**61
 # Doubles hold every integer up to 2⁵³; the factor covers the intermediate products of a sweep.
 LARGEST_EXACT_SQUARES = 2**53 // 4
-# Tables of at most 8,388,608 numbers (64 MB) are kept whole.
-_SMALL_TABLE = 2**23
 # Prices under absolute loss are multiples of this where the values leave room.
 _FINEST_PRICE = 2**10
 
@@ -131,11 +129,10 @@ class Rows:
         """Yield (j, E) for j = top … 1: E[q] is the cost of j buckets up to q and one more to the right end.
 
         The right end is n at first, then what the consumer sends: the boundary it took from E[j : right].
-        Row j needs row j − 1 only. A small table is kept whole; of a large one every √top-th row is kept on
-        the way up, and the rows between two kept ones are recomputed on the way down, only as far as the
-        boundary: about 2·√top·n numbers in memory instead of top·n.
+        Row j needs row j − 1 only. Every √top-th row is kept on the way up, and the rows between two kept ones are
+        recomputed on the way down, only as far as the boundary: about 2·√top·n numbers in memory instead of top·n.
         """
-        stride = 1 if top * (self._size + 1) <= _SMALL_TABLE else isqrt(top) + 1
+        stride = isqrt(top) + 1
         kept = {1: self._whole(self._size, forward=True)}
         scratch = self._empty(2)
         for j in range(1, ((top - 1) // stride) * stride + 1):
