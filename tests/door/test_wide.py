@@ -202,8 +202,7 @@ def test_auto_goes_wide_where_nobody_can_write_out_the_cells() -> None:
 def test_the_explorer_shows_what_was_measured_and_says_what_was_not(releases: Any) -> None:
     import json
 
-    from dphist.web.compare import compare
-    from dphist.web.view import View
+    from dphist.web.view import View, compare
 
     def never(name: str) -> Any:
         raise ValueError(name)

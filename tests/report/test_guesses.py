@@ -14,8 +14,7 @@ from dphist.release import load
 from dphist.report import figure, report_page
 from dphist.report.drawing import card
 from dphist.uses import Cube
-from dphist.web.compare import compare
-from dphist.web.view import View
+from dphist.web.view import View, compare
 
 BOTH = "age between 3 and 9 and sex = 'F'"
 

@@ -26,9 +26,8 @@ from dphist.report.tables import can_guarantee
 from dphist.report.wording import question
 from dphist.version import __version__
 from dphist.web import planner
-from dphist.web.compare import compare
 from dphist.web.guard import REPORT_POLICY, Door, Guard
-from dphist.web.view import CONFIDENCES, View, control
+from dphist.web.view import CONFIDENCES, View, compare, control
 
 # What may be asked for by name; a path that is not a key here does not exist.
 _STATIC: dict[str, tuple[str, Callable[[], str]]] = {

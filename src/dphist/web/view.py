@@ -1,4 +1,4 @@
-"""What the explorer shows of one release: an answer, a figure, and the words for both.
+"""What the explorer shows of one release, or of two side by side: an answer, a figure, and the words for both.
 
 The question in words is the whole state, so an address can be kept, sent on, or pasted into `dphist query`. A dragged
 range arrives as cells and leaves as words.
@@ -24,6 +24,7 @@ from dphist.release.answers import bound
 from dphist.release.asking import boxes, read_conditions, read_stretches
 from dphist.report.cuts import Cuts, cut, name_span
 from dphist.report.figures import Colour, most_bars, most_squares, specification
+from dphist.report.page import embed
 from dphist.report.tables import Table, measure_lines, tabulate
 from dphist.report.wording import bounds, caveats, names, python, question
 
@@ -202,6 +203,47 @@ class View:
         for row in numbers.rows():
             writer.writerow([*row["labels"].values(), row["estimate"], row["low"], row["high"]])
         return out.getvalue()
+
+
+def compare(
+    title: str, one: Release, other_title: str, other: Release, asked: Mapping[str, str]
+) -> dict[str, Any]:
+    """Ask both releases the same, of attributes they share; say whether noise alone could explain the difference."""
+    both = [name for name in one.domain.names if name in other.domain.names]
+    if not both:
+        raise QueryError("these releases have no attribute in common")
+    question = {key: value for key, value in asked.items() if key in ("q", "show", "confidence")}
+    question.setdefault("show", both[0])
+    if question["show"] not in both:
+        raise QueryError(f"the releases share only {', '.join(both)}")
+    shown = [View.read(release, question).to_json() for release in (one, other)]
+    first, second = (each["answer"] for each in shown)
+    # Neither has a number where a question lies in no published table.
+    known = first["value"] is not None and second["value"] is not None
+    measured = first["measured"] and second["measured"]
+    bounded = first["low"] is not None and second["low"] is not None
+    apart = bounded and (first["low"] > second["high"] or second["low"] > first["high"])
+    return {
+        "question": shown[0]["question"],
+        "show": question["show"],
+        "both": both,
+        "confidence": shown[0]["confidence"],
+        "difference": first["value"] - second["value"] if known else None,
+        "apart": apart,
+        "measured": measured,
+        "sides": [
+            {
+                "title": name,
+                "answer": each["answer"],
+                "guarantee": release.guarantee.describe(),
+                "spec": embed(each["spec"]),
+                "id": f"side{place}",
+            }
+            for place, (name, release, each) in enumerate(
+                ((title, one, shown[0]), (other_title, other, shown[1]))
+            )
+        ],
+    }
 
 
 def control(attribute: Attribute) -> dict[str, Any]:
