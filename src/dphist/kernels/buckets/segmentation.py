@@ -67,7 +67,7 @@ def _penalised_squared(values: IntArray, price: float) -> IntArray:
     n = values.size
     best, back = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
     prefixes = prefix_sums(values)
-    sweep_squared(values, *prefixes, _inverses(n), False, False, price, best[:1], 0, n, best, back)
+    sweep_squared(values, *prefixes, False, False, price, best[:1], 0, n, best, back)
     starts: IntArray = starts_of(back)
     return starts
 
@@ -103,12 +103,6 @@ def _fixed(values: IntArray, bins: int, loss: Loss) -> IntArray:
     return np.array([0, *starts[::-1]], dtype=np.int64)
 
 
-def _inverses(n: int) -> NDArray[np.float64]:
-    lengths = np.arange(n + 1, dtype=np.float64)
-    lengths[0] = 1.0
-    return 1.0 / lengths
-
-
 class Rows:
     """The rows of the dynamic program: row j holds the least cost of every prefix in j buckets.
 
@@ -121,7 +115,7 @@ class Rows:
         self._values, self._loss, self._lattice = values, loss, lattice
         self._size = values.size
         if loss == "squared":
-            self._sums, self._inverses = prefix_sums(values), _inverses(self._size)
+            self._sums = prefix_sums(values)
         else:
             self._ranked = rank(values)
 
@@ -162,7 +156,7 @@ class Rows:
         if self._loss == "absolute":
             costs: NDArray[Any] = whole_absolute(self._values, self._ranked, right, forward)
         else:
-            costs = whole_squared(*self._sums, self._inverses, self._lattice, right, forward)
+            costs = whole_squared(*self._sums, self._lattice, right, forward)
         return costs
 
     def _after(self, previous: NDArray[Any], buckets: int, last: int, out: NDArray[Any]) -> None:
@@ -170,5 +164,5 @@ class Rows:
         if self._loss == "absolute":
             sweep_absolute(self._values, True, 0, previous, buckets, last, out, _NOTHING)
         else:
-            given = self._values, *self._sums, self._inverses, self._lattice
+            given = self._values, *self._sums, self._lattice
             sweep_squared(*given, True, 0.0, previous, buckets, last, out, _NOTHING)

@@ -82,7 +82,6 @@ def sweep_squared(
     sums: IntArray,
     wrapped: IntArray,
     squares: FloatArray,
-    inverses: FloatArray,
     lattice: bool,
     fixed: bool,
     price: float,
@@ -125,7 +124,7 @@ def sweep_squared(
             d = sums[t] - sums[tau]
             square = squares[t] - squares[tau]
             whole, q, r = _squared_cost(t - tau, d, wrapped[t] - wrapped[tau], square)
-            cost = entry[tau] + (whole if lattice else whole - r * r * inverses[t - tau])
+            cost = entry[tau] + (whole if lattice else whole - r * r * (1.0 / (t - tau)))
             level[i], rest[i], value[i] = q, r, cost
             if cost < least or (cost == least and tau < who):
                 least, who = cost, tau
@@ -144,7 +143,8 @@ def sweep_squared(
         newest = False
         for i in range(pieces):
             tau, high = start[side, i], end[side, i]
-            length, inverse = float(t - tau), inverses[t - tau]
+            length = float(t - tau)
+            inverse = 1.0 / length
             gap, r = ceiling - value[i], rest[i]
             if not lattice:
                 half = np.sqrt(max(gap + slack, 0.0) * inverse)
@@ -208,7 +208,6 @@ def whole_squared(
     sums: IntArray,
     wrapped: IntArray,
     squares: FloatArray,
-    inverses: FloatArray,
     lattice: bool,
     right: int,
     forward: bool,
@@ -220,7 +219,7 @@ def whole_squared(
         d = sums[b] - sums[a]
         square = squares[b] - squares[a]
         whole, _, r = _squared_cost(b - a, d, wrapped[b] - wrapped[a], square)
-        cost[b if forward else a] = whole if lattice else whole - r * r * inverses[b - a]
+        cost[b if forward else a] = whole if lattice else whole - r * r * (1.0 / (b - a))
     return cost
 
 
