@@ -44,15 +44,8 @@ def columns(source: str) -> list[tuple[str, str]]:
 class Start:
     """What a custodian answered, and what follows from it.
 
-    Args:
-        source: The records.
-        public: What is public about each column, in words; left out where it is empty.
-        unit: Who is protected.
-        workload: What people will look up; where it is empty, ranges of one attribute or tables of two.
-        epsilon: What the release may spend.
-        total: What may ever be spent on these people; the release's ε by default.
-        dataset: The budget's name.
-        folder: Where schema, ledger, release and report go.
+    ``public`` says in words what is public about each column, ``total`` what may ever be spent on these people (the
+    release's ε by default), ``dataset`` the budget's name, and ``folder`` where schema, ledger, release and report go.
 
     Example:
         >>> start = Start(source="visits.csv", public={"age": "0 to 99", "sex": "F, M"}, folder=Path("."))

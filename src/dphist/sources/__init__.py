@@ -9,8 +9,8 @@ are dropped, or counted in the attribute's other cell.
     open        finds out what a source is         files/      CSV, JSON, Parquet
     keys        which cell a row has               frames      pandas, polars, Arrow
     people      which rows of a person are kept    duck/       counts both, on this machine
-    count       rows into cells, or by keys                  databases/  PostgreSQL, Spark, SQLite, and tables of Ibis's
-    coded       rows into codes, for many columns
+    count       rows into cells, or by keys        databases/  PostgreSQL, Spark, SQLite, and tables of Ibis's
+    coded       rows into codes, for many columns  sql         what engines are told
     unmatched   rows without a cell, for a rehearsal
     draft       column names and types into a schema
 
