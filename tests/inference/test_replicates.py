@@ -23,9 +23,8 @@ from dphist.inference.linear import (
 )
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.pieces import PartErrors, PartNoise
-from dphist.inference.predictive.binarytree import BinaryTree
 from dphist.inference.predictive.errors import MeasuredBlocks, MeasuredCells, PredictiveErrors
-from dphist.inference.predictive.law import Law
+from dphist.inference.predictive.law import BinaryTree, Law
 from dphist.inference.replicates import replicate
 from dphist.inference.selected import SelectedNoise
 from dphist.inference.tables.errors import ResidualNoise, StagedNoise

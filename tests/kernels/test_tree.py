@@ -71,7 +71,7 @@ def test_projection_of_a_family_against_a_general_solver(seed: int) -> None:
     rng = np.random.default_rng(seed)
     z, V = rng.normal(0, 5, 6), rng.uniform(0.2, 4, 6)
     total = float(rng.uniform(0.1, 12))
-    (out,) = projected(z[None], V[None], np.ones((1, 6), dtype=bool), np.array([total]))
+    (out,) = projected(z[None], V[None], np.array([total]))
     best = optimize.minimize(
         lambda x: ((x - z) ** 2 / V).sum(),
         np.full(6, total / 6),
@@ -203,7 +203,7 @@ def test_a_pool_is_a_node_over_its_blocks() -> None:
     z, variance = tree.gathered
     assert z[1] == pytest.approx((28 / 2 + 31 / 12) / (1 / 2 + 1 / 12))
     assert variance[1] == pytest.approx(1 / (1 / 2 + 1 / 12))
-    for totals in (tree.least_squares(), tree.nonnegative(shrink=3.0)):
+    for totals in (tree.least_squares(), tree.nonnegative()):
         assert totals[1:4].sum() == pytest.approx(totals[0])
         assert totals[4:7].sum() == pytest.approx(totals[1])
         assert tree.cells(totals).sum() == pytest.approx(totals[0])

@@ -45,7 +45,7 @@ def test_every_cell_pays_everything_exactly_once(shape, records):
     histogram = Histogram(_domain(shape), _clusters(shape, records))
     noise = Noise(Keystream.for_tests(records))
     right, transcript = open_gate(histogram, Fraction(1, 3), Unit(), noise=noise)
-    tree, _ = grow_boxes(right)
+    tree = grow_boxes(right)
     assert transcript.spent() == Fraction(1, 3)
     size = np.bincount(tree.leaf, minlength=tree.size.size)
     leaves = tree.first < 0
@@ -55,7 +55,7 @@ def test_every_cell_pays_everything_exactly_once(shape, records):
 
 @pytest.mark.parametrize("shape", [(32, 32), (33, 5), (7, 6, 5)])
 def test_boxes_tile_their_parents(shape):
-    tree, _ = grow_boxes(open_counts(_clusters(shape, 3000), 1, seed=2))
+    tree = grow_boxes(open_counts(_clusters(shape, 3000), 1, seed=2))
     volume = np.prod(tree.high - tree.low, axis=1)
     assert np.array_equal(volume, tree.size)
     inner = np.flatnonzero(tree.first >= 0)
@@ -80,7 +80,7 @@ def test_a_look_that_leads_nowhere_costs_nothing(budget, variance):
         front.grid((2, 2), (1, 1), 1).measure(front.left)
         return []
 
-    tree, _ = grow(open_counts(np.arange(16).reshape(4, 4), budget, seed=1), rule)
+    tree = grow(open_counts(np.arange(16).reshape(4, 4), budget, seed=1), rule)
     pure = budget.currency == "epsilon"
     assert tree.gradual == pure
     leaves = tree.leaves[tree.size[tree.leaves] == 4]
@@ -102,7 +102,7 @@ def test_finer_answers_are_closer():
             return [front.grid((cells, 1), (1, 1), 0).measure(Fraction(1, 2), gradual=True)]
         return [front.finish(np.ones(len(front), dtype=bool))]
 
-    tree, _ = grow(open_counts(np.full((cells, 1), 7), 1, seed=2), rule)
+    tree = grow(open_counts(np.full((cells, 1), 7), 1, seed=2), rule)
     leaves = tree.leaves
     assert tree.seen is not None
     assert np.mean((tree.value[leaves] - 7) ** 2) == pytest.approx(

@@ -20,7 +20,7 @@ from dphist.inference.linear import Cuts
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import MeasuredBlocks, MeasuredCells
 from dphist.inference.predictive.law import Law, size_classes_of
-from dphist.kernels.predictive.passes import size_classes
+from dphist.kernels.predictive.halving import size_classes
 from dphist.kernels.wavelets.axes import PlainAxis
 from dphist.kernels.wavelets.haar import HaarAxis
 from dphist.kernels.wavelets.nominal import NominalAxis

@@ -5,7 +5,6 @@ Nothing private is read here, so nothing is spent: the numbers were paid for whe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.summed_area import paint_boxes
-from dphist.kernels.trees.passes import breadth_first, gather_up, hand_down, side_by_side
+from dphist.kernels.trees.passes import breadth_first, gather_up, hand_down, painted, side_by_side
 from dphist.model.law import Kind
 
 FloatArray = NDArray[np.float64]
@@ -165,10 +163,7 @@ class MeasuredTree:
     @cached_property
     def leaf(self) -> IntArray:
         """The leaf that holds each cell, in C order."""
-        out = np.zeros(math.prod(self.shape), dtype=np.int64)
-        number = np.arange(len(self))
-        paint_boxes(self.leaves, self.low, self.high, number, _strides(self.shape), out)
-        return out
+        return painted(self.leaves, self.low, self.high, np.arange(len(self)), self.shape)
 
     @cached_property
     def gathered(self) -> tuple[FloatArray, FloatArray]:
@@ -189,45 +184,19 @@ class MeasuredTree:
 
     def least_squares(self) -> FloatArray:
         """Give every node's total so that children sum to their parent: the best linear unbiased estimate."""
-        totals: FloatArray = hand_down(
-            self.first,
-            self.last,
-            self.size,
-            *self.gathered,
-            False,
-            np.zeros(0),
-            -1.0,
-            np.zeros(0, dtype=bool),
-        )
-        return totals
+        return self._handed_down(floor=False)
 
-    def nonnegative(
-        self, *, cut: FloatArray | None = None, shrink: float = -1.0, whole: BoolArray | None = None
-    ) -> FloatArray:
+    def nonnegative(self) -> FloatArray:
         """Give every node's total, none negative, settled from the root down.
 
         Each family is projected onto {≥ 0, sum = parent's total} in the norm weighted by its variances; a pool's total
         is spread evenly over its blocks.
-
-        Args:
-            cut: For each node, how many deviations a child must exceed not to be dropped; None drops nothing.
-            shrink: 0 or more shrinks departures from an even spread (James–Stein, this many degrees of freedom less).
-            whole: Nodes below which nothing is believed: their totals are spread evenly.
         """
-        z, variance = self.gathered
-        cuts = np.zeros(len(self)) if cut is None else cut
-        even = self.pool if whole is None else whole | self.pool
-        totals: FloatArray = hand_down(
-            *(self.first, self.last, self.size, z, variance, True), *(cuts, float(shrink), even)
-        )
-        return totals
+        return self._handed_down(floor=True)
+
+    def _handed_down(self, *, floor: bool) -> FloatArray:
+        return hand_down(self.first, self.last, self.size, *self.gathered, floor, self.pool)
 
     def cells(self, totals: FloatArray) -> FloatArray:
         """Counts of the cells: every leaf's total spread evenly over its box."""
-        out = np.zeros(math.prod(self.shape))
-        paint_boxes(self.leaves, self.low, self.high, totals / self.size, _strides(self.shape), out)
-        return out.reshape(self.shape)
-
-
-def _strides(shape: tuple[int, ...]) -> IntArray:
-    return np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
+        return painted(self.leaves, self.low, self.high, totals / self.size, self.shape).reshape(self.shape)

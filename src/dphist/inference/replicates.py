@@ -50,7 +50,7 @@ from dphist.inference.tables.residuals import Axes, centred, spread_out, subsets
 from dphist.inference.tables.shrunk import Shrunk, TableNoise
 from dphist.inference.trees import RunNoise, TreeNoise
 from dphist.kernels.hashing import Normals
-from dphist.kernels.predictive.passes import levels, size_classes
+from dphist.kernels.predictive.halving import levels, size_classes
 from dphist.kernels.wavelets.standard import denominator, inverse, slots
 
 FloatArray = NDArray[np.float64]
@@ -267,7 +267,7 @@ def _predictive(errors: PredictiveErrors, counts: FloatArray) -> Draw:
         raise _unknown(errors)
     tree, said = law.binary, law.posterior
     wanted = law.overlap * law.caution_of(tree.size)
-    wanted = wanted * law.hedged(said.variance, law.plain.variance, tree.size)
+    wanted = wanted * law.hedged(said.variance, tree.totals[1], tree.size)
     steps = []
     for i in levels(tree.left):
         c, s = tree.left[i], said.slope[i]

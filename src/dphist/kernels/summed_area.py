@@ -1,4 +1,4 @@
-"""Boxes of cells: their sums, each from 2^d corners of a table of running sums, and boxes that are filled."""
+"""Sums over boxes of cells, each from 2^d corners of a table of running sums."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
 IntArray = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -71,27 +70,3 @@ def sums_between(sums: Array, low: IntArray, high: IntArray) -> npt.NDArray[np.f
     strides = np.array(sums.strides, dtype=np.int64) // sums.itemsize
     add_box_sums(sums.reshape(-1), strides, low, high, np.arange(len(low)), out)
     return out
-
-
-def paint_boxes(
-    boxes: NDArray[np.int64],
-    low: NDArray[np.integer[Any]],
-    high: NDArray[np.integer[Any]],
-    values: NDArray[Any],
-    strides: NDArray[np.int64],
-    out: NDArray[Any],
-) -> None:
-    """Write ``values[b]`` into every cell of box b, for those in ``boxes``; ``strides`` are the cells' in C order."""
-    # Rows of a box one after the other, for all boxes at once: first their number, then where each begins.
-    sides = high[boxes] - low[boxes]
-    rows = np.prod(sides[:, :-1], axis=1, dtype=np.int64)
-    box = np.repeat(np.arange(boxes.size), rows)
-    left = np.arange(box.size) - np.repeat(np.cumsum(rows) - rows, rows)
-    begin = low[boxes, -1][box]
-    for axis in range(low.shape[1] - 2, -1, -1):
-        left, place = np.divmod(left, sides[box, axis])
-        begin = begin + (low[boxes, axis][box] + place) * strides[axis]
-    length = sides[box, -1]
-    ends = np.cumsum(length)
-    cells = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(begin - (ends - length), length)
-    out[cells] = np.repeat(values[boxes][box], length)

@@ -13,8 +13,8 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.linear import Cuts, LeafNoise
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
-from dphist.kernels.summed_area import paint_boxes
 from dphist.kernels.trees import kdtree
+from dphist.kernels.trees.passes import painted
 from dphist.mechanisms.options import Bounds, Share, checked
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
@@ -42,10 +42,7 @@ def box_tree(
     if price is not None:
         kdtree.prune(left, sse, price)
     child, parent, low, high = kdtree.settle(left, low, high)
-    labels = np.empty(cells.size, dtype=np.int64)
-    ends = np.flatnonzero(child < 0)
-    strides = np.array([int(np.prod(cells.shape[a + 1 :])) for a in range(cells.ndim)], dtype=np.int64)
-    paint_boxes(ends, low, high, np.cumsum(child < 0) - 1, strides, labels)
+    labels = painted(np.flatnonzero(child < 0), low, high, np.cumsum(child < 0) - 1, cells.shape)
     return Cuts(child, parent, low, high, labels)
 
 

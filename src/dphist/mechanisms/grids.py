@@ -66,7 +66,7 @@ class UniformGrid:
             front = count(front, front.level + 1, self.total_share, last=front.level >= 0)
             return [lay_grid(front, fineness(front.records, epsilon, axes, self.constant))]
 
-        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
+        return reconciled(grow(data, rule), _METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -115,7 +115,7 @@ class AdaptiveGrid:
                 return [lay_grid(front, np.maximum(coarse, float(self.least)))]
             return [lay_grid(front, fineness(front.records, second, axes, self.constant / 2.0))]
 
-        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
+        return reconciled(grow(data, rule), _METHOD, nonnegative=self.nonnegative)
 
 
 def lay_grid(front: Front, fine: FloatArray) -> Front:

@@ -22,7 +22,7 @@ from dphist.inference.tables.residuals import Axes, TableResiduals
 from dphist.inference.tables.shrinking import Shrinking, neighbours
 from dphist.inference.tables.shrunk import Departures, Shrunk, TableNoise
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.trees.layout import box_labels
+from dphist.mechanisms.trees.growing import box_labels
 from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts

@@ -71,7 +71,7 @@ class QuadTree:
                 front = halve(front, axis)
             return [front]
 
-        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
+        return reconciled(grow(data, rule), _METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -131,7 +131,7 @@ class KDHybrid:
                     front = halve(front, axis)
             return [front]
 
-        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
+        return reconciled(grow(data, rule), _METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -174,7 +174,7 @@ class HierarchicalKD:
                 return []
             return [_cut_at_medians(front, _next_axis(front, axes, level), level_share * self.median_share)]
 
-        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
+        return reconciled(grow(data, rule), _METHOD, nonnegative=self.nonnegative)
 
 
 def _next_axis(front: Front, axes: list[int], level: int) -> int:

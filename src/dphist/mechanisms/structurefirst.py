@@ -142,7 +142,7 @@ def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[Float
             front = front.runs(place, level).measure(Fraction(1, levels))
         return []
 
-    tree, _ = grow(data, rule, (n,))
+    tree = grow(data, rule, (n,))
     counts = tree.cells(tree.least_squares())
     cell_variance = 2.0 * np.array([scales[levels] for levels in depth])[bin_of] ** 2
     return counts, RunNoise(shape, TreeNoise(tree), counts, cell_variance)

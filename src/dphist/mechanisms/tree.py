@@ -16,8 +16,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.options import Bounds, checked
-from dphist.mechanisms.trees.growing import Front, grow
-from dphist.mechanisms.trees.layout import box_labels
+from dphist.mechanisms.trees.growing import Front, box_labels, grow
 from dphist.mechanisms.trees.shares import (
     Kind,
     Sides,
@@ -139,7 +138,7 @@ class Tree:
             front = front.finish(depth[front.low[:, 0]] == level)
             return [front.measure(shares[level])] if len(front) else []
 
-        return _reconcile(grow(data, rule, (n,))[0], self.nonnegative)
+        return _reconcile(grow(data, rule, (n,)), self.nonnegative)
 
 
 def complete_tree(

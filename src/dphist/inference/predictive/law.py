@@ -10,25 +10,98 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.predictive.binarytree import BinaryTree
-from dphist.kernels.predictive.boxes import ask_boxes
-from dphist.kernels.predictive.cells import Cells, found_leaves, painted_leaves
-from dphist.kernels.predictive.passes import levels, path_variances
-from dphist.kernels.summed_area import paint_boxes
+from dphist.inference.measured import MeasuredTree
+from dphist.kernels.predictive.boxes import ask_boxes, shared_inside
+from dphist.kernels.predictive.halving import (
+    best_totals,
+    halve_cells,
+    halve_families,
+    least_squares_splits,
+    levels,
+    path_variances,
+)
+from dphist.kernels.trees.passes import painted
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
 
-# From 65,536 asked cells on, or half of all, the leaf of every cell is written down; never of more than 2²⁶ cells.
-_PAINTED_FROM, _LARGEST_PAINTED = 1 << 16, 1 << 26
+# From 65,536 asked cells on, or half of all, the leaf of every cell is written down.
+_PAINTED_FROM = 1 << 16
+# Cells whose leaves are looked into together.
+_BLOCK = 1 << 18
 # Bits of a fraction that are not kept: the law is a guess, and a file need not hold its noise.
 _DROPPED = 12
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryTree:
+    """Node i's children are ``left[i]`` and the next (−1 for a leaf); ``low`` to ``high`` is the hull of its cells.
+
+    Args:
+        shape: Of the cells.
+        left: The left child of every node.
+        low: Where its hull begins.
+        high: One past where it ends.
+        size: How many cells it has.
+        value: What was measured of it.
+        variance: With what variance; infinite where nothing was.
+    """
+
+    shape: tuple[int, ...]
+    left: IntArray
+    low: ShortArray
+    high: ShortArray
+    size: FloatArray
+    value: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of_tree(cls, tree: MeasuredTree) -> BinaryTree:
+        """Halve the families of a measured tree."""
+        nodes = halve_families(
+            *(tree.first, tree.last, np.ascontiguousarray(tree.low), np.ascontiguousarray(tree.high)),
+            *(tree.size, tree.value, tree.variance),
+        )
+        return cls(tuple(tree.shape), *nodes)
+
+    @classmethod
+    def of_cells(cls, noisy: NDArray[Any], variance: float) -> BinaryTree:
+        """Halve a grid of noisy cells that all carry noise of the same variance."""
+        left, low, high, cell = halve_cells(np.array(noisy.shape, dtype=np.int64))
+        leaves = cell >= 0
+        value = np.zeros(cell.size)
+        value[leaves] = noisy.reshape(-1)[cell[leaves]]
+        known = np.where(leaves, variance, np.inf)
+        size = np.prod((high - low).astype(np.float64), axis=1)
+        return cls(tuple(noisy.shape), left, low, high, size, value, known)
+
+    @cached_property
+    def splits(self) -> IntArray:
+        """The nodes that have children, in order."""
+        return np.flatnonzero(self.left >= 0)
+
+    @cached_property
+    def totals(self) -> tuple[FloatArray, FloatArray]:
+        """Best linear total of every node from what was measured at it and below, and its variance."""
+        return best_totals(self.left, self.value, self.variance)
+
+    @cached_property
+    def plain(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Plain least squares: every node's mean; of every split its left part's slope in the total, and the rest."""
+        return least_squares_splits(self.left, *self.totals)
+
+    @property
+    def deviations(self) -> float:
+        """How many deviations of its noise the whole is, one at least: how much there is to learn from."""
+        best, spread = self.totals
+        known = bool(best.size) and float(spread[0]) > 0.0
+        return max(1.0, float(best[0]) / math.sqrt(float(spread[0]))) if known else math.inf
 
 
 class Nodes(NamedTuple):
@@ -115,40 +188,38 @@ class Law:
     def posterior(self) -> Nodes:
         """The law, node by node."""
         tree, plain = self.binary, self.binary.plain[0]
-        mean, variance, slope, rest = (np.zeros(plain.size) for _ in range(4))
-        lean = np.zeros(plain.size)
-        lean[tree.splits], slope[tree.splits] = self.lean[1:], self.slope[1:]
-        rest[tree.splits] = self.rest[1:]
-        mean[0], variance[0] = plain[0] + self.lean[0], self.rest[0]
+        mean, slope, rest = (np.zeros(plain.size) for _ in range(3))
+        first = tree.left[tree.splits]
+        slope[tree.splits], rest[tree.splits] = self.slope[1:], self.rest[1:]
+        mean[0], mean[first] = plain[0] + self.lean[0], plain[first] + self.lean[1:]
         for i in levels(tree.left):
-            c = tree.left[i]
-            mean[c] = plain[c] + lean[i]
-            mean[c + 1] = mean[i] - mean[c]
-            variance[c] = slope[i] ** 2 * variance[i] + rest[i]
-            variance[c + 1] = (1.0 - slope[i]) ** 2 * variance[i] + rest[i]
-        return Nodes(mean, slope, rest, variance)
+            mean[tree.left[i] + 1] = mean[i] - mean[tree.left[i]]
+        return Nodes(mean, slope, rest, path_variances(tree.left, slope, rest, float(self.rest[0])))
 
     @cached_property
     def plain(self) -> Nodes:
         """Plain least squares, node by node."""
-        return Nodes(*self.binary.plain, self.binary.totals[1])
+        mean, slope, rest = self.binary.plain
+        top = float(self.binary.totals[1][0])
+        return Nodes(mean, slope, rest, path_variances(self.binary.left, slope, rest, top))
 
     @property
     def counts(self) -> FloatArray:
         """The law's mean of every cell: what it expects of each leaf, spread evenly."""
+        return self._painted(self.posterior.mean / self.binary.size).reshape(self.binary.shape)
+
+    def _painted(self, values: NDArray[Any]) -> NDArray[Any]:
+        """A value of every leaf, cell by cell."""
         tree = self.binary
-        out = np.zeros(math.prod(tree.shape))
-        strides = np.array([math.prod(tree.shape[axis + 1 :]) for axis in range(len(tree.shape))])
-        low, high = (np.ascontiguousarray(each, dtype=np.int64) for each in (tree.low, tree.high))
-        paint_boxes(np.flatnonzero(tree.left < 0), low, high, self.posterior.mean / tree.size, strides, out)
-        return out.reshape(tree.shape)
+        return painted(np.flatnonzero(tree.left < 0), tree.low, tree.high, values, tree.shape)
 
     # ---- asking ----
 
     def ask(self, low: IntArray, high: IntArray, starts: IntArray | None = None) -> Moments:
         """Ask both laws about boxes; question j has the boxes ``starts[j]`` up to ``starts[j + 1]``, or box j."""
         low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
-        if starts is None and bool((high - low == 1).all()):
+        many = len(low) >= min(math.prod(self.binary.shape) // 2, _PAINTED_FROM)
+        if many and starts is None and bool((high - low == 1).all()):
             return self._of_cells(low)
         (mean, slope, rest), tops = self._stacked
         means, variances, inner = ask_boxes(
@@ -178,34 +249,23 @@ class Law:
         return both, np.array([self.posterior.variance[0], self.plain.variance[0]])
 
     def _of_cells(self, places: IntArray) -> Moments:
-        """Single cells, by the leaf of each."""
-        cells = Cells(self.binary.low, self.binary.high, places, self._leaves(places))
-        mean, known = cells.ask(self.posterior.mean, self._along[0])
-        inner = cells.inside(self.posterior.mean, self.posterior.variance, self.uneven)
-        return Moments(mean, known, inner, *cells.ask(self.plain.mean, self._along[1]))
+        """Many single cells, by the leaf of each: above it only one side of every split has a slope."""
+        tree, law, plain = self.binary, self.posterior, self.plain
+        at = self._leaf[np.ravel_multi_index(tuple(places.T), tree.shape)]
+        share, inner = 1.0 / tree.size[at], np.zeros(len(places))
+        cut = np.flatnonzero(share < 1.0)
+        for start in range(0, cut.size, _BLOCK):
+            some = cut[start : start + _BLOCK]
+            box = [(places[some], places[some] + 1)]
+            inside = shared_inside(at[some], tree.low, tree.high, box, law.mean, law.variance, self.uneven)
+            inner[some] = np.maximum(inside, 0.0)
+        said, known = (share * law.mean[at], share * share * law.variance[at])
+        return Moments(said, known, inner, share * plain.mean[at], share * share * plain.variance[at])
 
     @cached_property
-    def _along(self) -> list[FloatArray]:
-        """What each node's slope adds to a variance, by either law."""
-        left = self.binary.left
-        return [
-            path_variances(left, law.slope, law.rest, float(law.variance[0]))
-            for law in (self.posterior, self.plain)
-        ]
-
-    def _leaves(self, cells: IntArray) -> NDArray[np.integer]:
-        """The leaf of every cell."""
-        size = math.prod(self.binary.shape)
-        if size <= _LARGEST_PAINTED and len(cells) >= min(size // 2, _PAINTED_FROM):
-            at: NDArray[np.integer] = self.painted[np.ravel_multi_index(tuple(cells.T), self.binary.shape)]
-            if not at.size or int(at.min()) >= 0:
-                return at
-        return found_leaves(self.binary.left, self.binary.low, self.binary.high, cells)
-
-    @cached_property
-    def painted(self) -> ShortArray:
-        """The leaf of every cell, flat; −1 where none is."""
-        return painted_leaves(self.binary.left, self.binary.low, self.binary.high)
+    def _leaf(self) -> IntArray:
+        """The leaf of every cell, flat."""
+        return self._painted(np.arange(self.binary.left.size))
 
 
 def _rounded(values: FloatArray) -> FloatArray:

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive.binarytree import BinaryTree
-from dphist.inference.predictive.law import Law, Moments, size_classes_of
-from dphist.kernels.predictive.passes import size_classes
+from dphist.inference.predictive.law import BinaryTree, Law, Moments, size_classes_of
+from dphist.kernels.predictive.halving import size_classes
 from dphist.kernels.predictive.ways import CARRIED, FIRST, NEAR, WAYS, infer_splits, learn_ways
 from dphist.kernels.summed_area import box_sums
 

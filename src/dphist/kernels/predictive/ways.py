@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.predictive.passes import levels, size_classes
+from dphist.kernels.predictive.halving import levels, size_classes
 from dphist.kernels.special import ROOT_TWO_PI, scaled_tails
 
 FloatArray = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Passes over a tree of measured totals: least squares up and down, and a hand-down that stays above zero.
+"""Passes over a tree of measured totals: least squares up and down, a hand-down that stays above zero, and its cells.
 
 A tree is a flat list of nodes, node 0 its only root, parents before their children and siblings side by side:
 ``first[i]`` is the first child of node i (−1 for a leaf), ``last[i]`` one past its last; ``size[i]`` counts its cells.
@@ -12,7 +12,9 @@ Everything here reads values that are already private. Arrays in, arrays out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,22 +119,17 @@ def hand_down(
     z: FloatArray,
     V: FloatArray,
     floor: bool,
-    cut: FloatArray,
-    shrink: float,
-    whole: BoolArray,
+    even: BoolArray,
 ) -> FloatArray:
     """Settle the root's total, then every family's given its parent's, so that children sum to their parent.
 
     Without ``floor`` this is the second pass of weighted least squares. With it no total is negative: each family is
     projected onto {≥ 0, sum = parent's}. Doing that from the top down keeps large totals unbiased, where cutting the
-    leaves at zero, or one joint non-negative fit, would push every long sum upward. Children at or below ``cut[i]``
-    deviations are dropped first, unless that would empty the family of node i; in families without such a cut
-    departures from an even spread are shrunk if ``shrink`` is 0 or more. What lies below a ``whole`` node is not looked
-    at: its total is spread evenly.
+    leaves at zero, or one joint non-negative fit, would push every long sum upward. The total of an ``even`` node is
+    spread evenly over its children.
     """
     total = np.zeros(z.size)
     total[0] = max(float(z[0]), 0.0) if floor else z[0]
-    even = whole.copy()
     with np.errstate(all="ignore"):
         for level in levels(first, last):
             for i, c in families(level, first, last):
@@ -142,31 +139,9 @@ def hand_down(
                 some = total[i] > 0.0
                 flat = some & even[i]
                 total[c[flat]] = total[i[flat], None] * size[c[flat]] / size[i[flat], None]
-                even[c[flat]] = True
                 i, c = i[some & ~flat], c[some & ~flat]
-                if i.size:
-                    total[c] = _family(i, c, size, z, V, cut, shrink, total[i])
+                total[c] = projected(z[c], V[c], total[i])
     return total
-
-
-def _family(
-    i: IntArray,
-    c: IntArray,
-    size: FloatArray,
-    z: FloatArray,
-    V: FloatArray,
-    cut: FloatArray,
-    shrink: float,
-    total: FloatArray,
-) -> FloatArray:
-    """Divide the totals of families, each a row of ``c``, among their members."""
-    keep = (cut[i, None] <= 0.0) | (z[c] > cut[i, None] * np.sqrt(V[c]))
-    keep |= np.asarray(~keep.any(axis=1))[:, None]
-    wanted = z[c]
-    if 0.0 <= shrink < c.shape[1]:
-        shrunk = cut[i] <= 0.0
-        wanted[shrunk] = _shrunk(z[c[shrunk]], V[c[shrunk]], size[c[shrunk]], total[shrunk], shrink)
-    return projected(wanted, V[c], keep, total)
 
 
 def _settled(z: FloatArray, V: FloatArray, total: FloatArray) -> FloatArray:
@@ -182,19 +157,9 @@ def _settled(z: FloatArray, V: FloatArray, total: FloatArray) -> FloatArray:
     return z + np.where(missing > 0, np.where(unknown, gap / missing, 0.0), share)
 
 
-def _shrunk(z: FloatArray, V: FloatArray, size: FloatArray, total: FloatArray, shrink: float) -> FloatArray:
-    """Shrink families' departures from an even spread by the positive-part James–Stein factor 1 − (b − shrink)/Q."""
-    out = _settled(z, V, total)
-    share = (total / row_sums(size))[:, None] * size
-    gap = out - share
-    q = row_sums(gap * gap / V)
-    factor = np.where(q > 0.0, np.maximum(0.0, 1.0 - (z.shape[1] - shrink) / q), 0.0)
-    return share + factor[:, None] * gap
-
-
 @np.errstate(all="ignore")
-def projected(z: FloatArray, V: FloatArray, keep: BoolArray, total: FloatArray) -> FloatArray:
-    """Nearest values to z that are ≥ 0 and sum to ``total``, distances weighted by 1/V; who is not kept gets nothing.
+def projected(z: FloatArray, V: FloatArray, total: FloatArray) -> FloatArray:
+    """Nearest values to z that are ≥ 0 and sum to ``total``, distances weighted by 1/V.
 
     The answer is max(0, z + θV) for one θ. Starting with everybody, members that the current θ sends below zero are
     dropped for good: dropping a negative member only lowers θ, so it could never come back. Members that nobody
@@ -202,12 +167,12 @@ def projected(z: FloatArray, V: FloatArray, keep: BoolArray, total: FloatArray) 
     """
     out = np.zeros(z.shape)
     unknown = np.isposinf(V)
-    missing = (keep & unknown).sum(axis=1)
-    settled = row_sums(np.where(keep & ~unknown, np.maximum(0.0, z), 0.0))
+    missing = unknown.sum(axis=1)
+    settled = row_sums(np.where(unknown, 0.0, np.maximum(0.0, z)))
     room = (missing > 0) & (settled <= total)
     rest = ((total - settled) / missing)[:, None]
-    out[room] = np.where(keep, np.where(unknown, rest, np.maximum(0.0, z)), 0.0)[room]
-    keep = keep & ~unknown
+    out[room] = np.where(unknown, rest, np.maximum(0.0, z))[room]
+    keep = ~unknown
     going = np.flatnonzero(~room)
     while going.size:
         k, zs, Vs = keep[going], z[going], V[going]
@@ -224,4 +189,27 @@ def projected(z: FloatArray, V: FloatArray, keep: BoolArray, total: FloatArray) 
         done = ~below.any(axis=1)
         out[going[done]] = np.where(k, np.maximum(0.0, moved), 0.0)[done]
         going = going[~done]
+    return out
+
+
+def painted(
+    boxes: IntArray, low: NDArray[Any], high: NDArray[Any], values: NDArray[Any], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """Cells of this shape, flat: ``values[b]`` in every cell of box b, for those in ``boxes``; 0 elsewhere."""
+    out = np.zeros(math.prod(shape), dtype=values.dtype)
+    # Rows of a box one after the other, for all boxes at once: first their number, then where each begins.
+    sides = (high[boxes] - low[boxes]).astype(np.int64)
+    rows = np.prod(sides[:, :-1], axis=1)
+    box = np.repeat(np.arange(boxes.size), rows)
+    left = np.arange(box.size) - np.repeat(np.cumsum(rows) - rows, rows)
+    begin = low[boxes, -1][box].astype(np.int64)
+    stride = shape[-1]
+    for axis in range(len(shape) - 2, -1, -1):
+        left, place = np.divmod(left, sides[box, axis])
+        begin += (low[boxes, axis][box] + place) * stride
+        stride *= shape[axis]
+    length = sides[box, -1]
+    ends = np.cumsum(length)
+    cells = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(begin - (ends - length), length)
+    out[cells] = np.repeat(values[boxes][box], length)
     return out

@@ -27,7 +27,7 @@ from dphist.arrays import FloatArray
 from dphist.errors import MechanismError
 from dphist.mechanisms.choosing.asked import long_axes
 from dphist.mechanisms.options import Share, checked
-from dphist.mechanisms.trees.layout import box_labels
+from dphist.mechanisms.trees.growing import box_labels
 from dphist.private.facts import Facts
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals

@@ -1,10 +1,10 @@
-"""The one grower: boxes are measured front by front, and a rule says which to split, which to stop, which to pool.
+"""The one grower: boxes are measured front by front, and a rule says which to split and which to stop.
 
 A `Front` is a batch of disjoint boxes that have all spent the same. It fuses the boxes with the right to ask about
 their cells, so whoever grows a tree cannot lose track of who has paid what. A rule takes a front and uses its verbs:
 `runs`, `grid` and `into` make smaller boxes (free: public arithmetic), `measure` asks for their totals with a
-share of the budget, `finish` asks once more, with all that is left, for the boxes that are not split further, one by
-one or in pools; `part` sends boxes different ways.
+share of the budget, `finish` asks once more, with all that is left, for the boxes that are not split further; `part`
+sends boxes different ways.
 
 Why a tree that is grown like this is private. At any time every cell lies in one box of one front, or is finished. A
 question to a front is a total for each of its disjoint boxes: one step moves one total by one and pays that share.
@@ -18,7 +18,7 @@ Nothing here costs a Python object for a box: a front is a few arrays.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -42,75 +42,42 @@ class Nodes:
         self.kind: Kind = "laplace"
         self.gradual = False
         self._boxes: list[tuple[NDArray[Any], ...]] = []
-        self._second: list[tuple[IntArray, IntArray, FloatArray, float]] = []
+        self._second: list[tuple[IntArray, FloatArray, float]] = []
         self._finer: list[tuple[IntArray, FloatArray, float]] = []
 
     def add(
-        self, parent: IntArray, low: IntArray, high: IntArray, values: FloatArray, variance: float, level: int
+        self, parent: IntArray, low: IntArray, high: IntArray, values: FloatArray, variance: float
     ) -> IntArray:
         """Note boxes and their totals; gives their numbers."""
         n = parent.size
-        self._boxes.append((parent, low, high, values, np.full(n, variance), np.full(n, level)))
+        self._boxes.append((parent, low, high, values, np.full(n, variance)))
         self.count += n
         return np.arange(self.count - n, self.count, dtype=np.int64)
 
-    def again(self, node: IntArray, unit: IntArray, values: FloatArray, variance: float) -> None:
-        """Note a second measurement of boxes, alone or together: box i is one of those in ``unit[i]``."""
-        self._second.append((node, unit, values, variance))
+    def again(self, node: IntArray, values: FloatArray, variance: float) -> None:
+        """Note a second measurement of boxes."""
+        self._second.append((node, values, variance))
 
     def finer(self, node: IntArray, values: FloatArray, variance: float) -> None:
         """Note finer answers about boxes, which take the place of those that were there."""
         self._finer.append((node, values, variance))
 
-    def tree(self) -> tuple[MeasuredTree, IntArray]:
-        """Everything as a tree, and the level of each box; levels keep the order of the nodes if there are no pools."""
-        parent, low, high, value, variance, level = (
-            np.concatenate([part[k] for part in self._boxes]) for k in range(6)
+    def tree(self) -> MeasuredTree:
+        """Everything as a tree."""
+        parent, low, high, value, variance = (
+            np.concatenate([part[k] for part in self._boxes]) for k in range(5)
         )
         seen, seen_variance = value.copy(), np.full(value.size, np.inf)
-        pool = np.zeros(value.size, dtype=bool)
-        pools: list[tuple[NDArray[Any], ...]] = []
         for node, values, fine in self._finer:
             seen_variance[node] = variance[node]
             value[node], variance[node] = values, fine
-        for node, unit, values, later in self._second:
-            members = np.bincount(unit, minlength=values.size)
-            alone = members[unit] == 1
-            once = node[alone]
-            seen_variance[once] = variance[once]
-            value[once], variance[once] = twice(
-                value[once], variance[once], values[unit[alone]], np.full(1, later)
-            )
-            order = np.flatnonzero(~alone)[np.argsort(unit[~alone], kind="stable")]
-            if order.size:
-                opens = np.flatnonzero(np.diff(unit[order], prepend=-1))
-                joint = values[members > 1]
-                pools.append((node[order], opens, joint, np.full(joint.size, later)))
-        if pools:
-            # A pool is a node between its blocks and their parent; it takes its place before the first of them.
-            inside = np.concatenate([each[0] for each in pools])
-            shift = np.cumsum([0, *(each[0].size for each in pools)])
-            opens = np.concatenate([each[1] + at for each, at in zip(pools, shift[:-1], strict=True)])
-            ends = np.append(opens[1:], inside.size)
-            first, n = inside[opens], value.size
-            parent = np.concatenate([parent, parent[first]])
-            parent[inside] = n + np.repeat(np.arange(opens.size), ends - opens)
-            order = np.argsort(np.concatenate([np.arange(n), first - 0.5]))
-            back = np.empty(order.size, dtype=np.int64)
-            back[order] = np.arange(order.size)
-            parent = np.where(parent < 0, -1, back[parent])[order]
-            low = np.concatenate([low, np.minimum.reduceat(low[inside], opens, axis=0)])[order]
-            high = np.concatenate([high, np.maximum.reduceat(high[inside], opens, axis=0)])[order]
-            value = np.concatenate([value, *(each[2] for each in pools)])[order]
-            variance = np.concatenate([variance, *(each[3] for each in pools)])[order]
-            seen = np.concatenate([seen, np.zeros(opens.size)])[order]
-            seen_variance = np.concatenate([seen_variance, np.full(opens.size, np.inf)])[order]
-            pool = order >= n
-        tree = MeasuredTree.of(
+        for node, values, later in self._second:
+            seen_variance[node] = variance[node]
+            value[node], variance[node] = twice(value[node], variance[node], values, np.full(1, later))
+        return MeasuredTree.of(
             *(self.shape, parent, low, high, value, variance),
-            pool=pool, seen=seen, seen_variance=seen_variance, kind=self.kind, gradual=self.gradual,
+            seen=seen, seen_variance=seen_variance, kind=self.kind, gradual=self.gradual,
         )  # fmt: skip
-        return tree, level
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,14 +201,11 @@ class Front:
             self.nodes.gradual |= right.looked
         self.nodes.kind = noisy.law.kind
         values, variance = noisy.values.astype(np.float64), float(noisy.variance)
-        node = self.nodes.add(self.node, self.low, self.high, values, variance, self.level)
+        node = self.nodes.add(self.node, self.low, self.high, values, variance)
         return rest._with(node=node, totals=values, scale=float(noisy.scale), variance=variance)
 
-    def finish(self, done: BoolArray, unit: IntArray | None = None) -> Front:
-        """Ask for the totals of some boxes with all they have left, which ends them; gives the front of the others.
-
-        ``unit`` numbers the pools of those that are measured together, for boxes that were measured one by one before.
-        """
+    def finish(self, done: BoolArray) -> Front:
+        """Ask for the totals of some boxes with all they have left, which ends them; gives the front of the others."""
         if not done.any():
             return self
         asked, other = self._parted(), self.right
@@ -249,21 +213,17 @@ class Front:
             asked, other = asked.select(done)
         rest = self._only(~done, other)
         node = self.node[done]
-        if asked.looked and unit is None:
+        if asked.looked:
             finer = asked.again()
             self.nodes.finer(node, finer.values.astype(np.float64), float(finer.variance))
             return rest
-        if unit is None:
-            unit = np.arange(node.size)
-        elif asked.labels is not None:
-            asked = asked.partition(unit[asked.labels], int(unit.max()) + 1)
         noisy = asked.measure(Totals())
         self.nodes.kind = noisy.law.kind
         values, variance = noisy.values.astype(np.float64), float(noisy.variance)
         if self.totals is None:
-            self.nodes.add(node, self.low[done], self.high[done], values, variance, self.level)
+            self.nodes.add(node, self.low[done], self.high[done], values, variance)
         else:
-            self.nodes.again(node, unit, values, variance)
+            self.nodes.again(node, values, variance)
         return rest
 
     def part(self, choice: IntArray) -> list[Front]:
@@ -313,13 +273,10 @@ class Front:
 Rule = Callable[[Front], Iterable[Front]]
 
 
-def grow(
-    data: PrivateCounts, rule: Rule, shape: tuple[int, ...] | None = None
-) -> tuple[MeasuredTree, IntArray]:
+def grow(data: PrivateCounts, rule: Rule, shape: tuple[int, ...] | None = None) -> MeasuredTree:
     """Grow a tree: the rule is asked what to do with every front, first come first served, until none is left.
 
     All of the right is spent if the rule finishes every box. Cells may be taken in another ``shape``, such as one row.
-    Gives the tree, and the level that the rule gave each box (in the order of the nodes if nothing was pooled).
     """
     front = Front.whole(data, shape)
     waiting = deque([front])
@@ -328,14 +285,10 @@ def grow(
     return front.nodes.tree()
 
 
-def pool_units(family: IntArray, together: BoolArray) -> IntArray:
-    """Number the pools of finished boxes: in each family those that are ``together`` are one, every other its own."""
-    if not family.size:
-        return family
-    # Within a family those who pool come first, and only the first of them opens a pool.
-    order = np.lexsort((~together, family))
-    mine, joint = family[order], together[order]
-    opens = np.append(True, (np.diff(mine) != 0) | ~joint[1:])
-    unit = np.empty(family.size, dtype=np.int64)
-    unit[order] = np.cumsum(opens) - 1
-    return unit
+def box_labels(places: Sequence[IntArray]) -> IntArray:
+    """Number the boxes that cells lie in, by the number of their block along every axis, in C order."""
+    labels = np.zeros((1,) * len(places), dtype=np.int64)
+    for axis, place in enumerate(places):
+        along = [-1 if other == axis else 1 for other in range(len(places))]
+        labels = labels * (int(place[-1]) + 1) + place.reshape(along)
+    return np.broadcast_to(labels, [place.size for place in places])

@@ -11,9 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist.arrays import BoolArray, FloatArray, IntArray
-from dphist.inference.measured import MeasuredTree
-from dphist.kernels.trees.pruning import level_cuts
+from dphist.arrays import FloatArray, IntArray
 from dphist.kernels.trees.shares import best_shares, range_error
 from dphist.mechanisms.trees.growing import Front
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
@@ -30,9 +28,6 @@ _ALIKE = 2.0
 # below 3.5 deviations of its own noise: those that are split were picked for being high, and the total of many empty
 # ones would come out too high.
 _NOTHING, _NOTHING_AT_ALL, _OUT_OF_NOISE = 4.0, 0.25, 3.5
-# What lies within 0.7 deviations of nothing is nothing, if it has siblings that do not; from a threshold of 3 on what
-# lies within it is called empty.
-_LEAST_CUT, _MOSTLY_EMPTY = 0.7, 3.0
 SAMPLE = 1000
 """Ranges looked at to tell how large they are."""
 # How much ranges of all sizes count beside those announced: coarse boxes also show where to look.
@@ -42,19 +37,13 @@ DENSITIES, CHANCES = (0.2, 2.0, 20.0), (0.85, 0.12, 0.03)
 FIRST_GUESS, SMOOTHER = 0.7, 0.5
 """How uneven siblings are taken to be before any were seen, and finer levels, as a part of the level just seen."""
 # The least and the most unevenness that is believed once siblings were seen.
-_BELIEVED = (0.15, 3.0)
+_BELIEVED = (0.5, 3.0)
 WASTE = 0.3
 """The part of the noise in contrasts that are not there which pruning and projecting leave."""
 # A level is worth a question from this part of what is left on; all but the cells leave something for a next one.
 _LEAST, _MOST = 0.04, Fraction(12, 16)
-# At a total of 100 deviations pruned counts and counts that were not pruned have equal parts. On 70 planes drawn by
-# number (`dphist_bench.data.drawn`, three releases each) errors are 0.94 to 0.96 of the pruned ones' by kind of
-# question (mean over planes), 1.10 at worst; with 15 they are 0.95 to 0.96, 1.05 at worst.
-_FEW = 100.0
 # Shares are rounded to this, so that the last bits of a float never decide what is asked.
 _GRAIN = 32
-# The variance of what is taken for certain: nothing that is measured comes near it.
-_CERTAIN = 1e-30
 
 
 def asked_ranges(workload: Workload | None, domain: Domain | None, shape: tuple[int, ...]) -> Workload:
@@ -219,45 +208,3 @@ class PlannedBoxes:
         return [
             replace(each, plan=(step, known)) for each, step in zip(front.part(choice), plans, strict=True)
         ]
-
-
-def counts_of_boxes(tree: MeasuredTree, level: IntArray) -> FloatArray:
-    """Infer every cell: least squares, without boxes that do not stand out of noise, none below zero.
-
-    Totals are handed from the top down, which keeps large sums unbiased; leaves are spread evenly. The ``level`` of
-    each box tells which boxes are alike. What stands out can be told only where there are many records for the noise:
-    the fewer there are, the more least squares without any pruning has a say (`_FEW`).
-    """
-    best, variance = tree.gathered
-    seen = max(float(best[0]), 0.0) / math.sqrt(float(variance[0]))
-    pruned, plain = _pruned(tree, level), tree.cells(tree.nonnegative())
-    counts: FloatArray = plain + seen / (seen + _FEW) * (pruned - plain)
-    return counts
-
-
-def _pruned(tree: MeasuredTree, level: IntArray) -> FloatArray:
-    """Counts without boxes that do not stand out of noise."""
-    best, variance = tree.gathered
-    cuts = level_cuts(tree.parent, level, best, variance)
-    empty = _empty(tree.parent, best / np.sqrt(variance), cuts)
-    if empty.any():
-        # As good as known to hold nothing, whatever was measured below.
-        tree = replace(
-            tree, value=np.where(empty, 0.0, tree.value), variance=np.where(empty, _CERTAIN, tree.variance)
-        )
-    return tree.cells(tree.nonnegative(cut=np.maximum(cuts, _LEAST_CUT), whole=empty))
-
-
-def _empty(parent: IntArray, scores: FloatArray, cuts: FloatArray) -> BoolArray:
-    """Which boxes are taken to hold nothing, so that their noise is no part of any total.
-
-    Where thresholds are high, nearly all boxes of a level are empty: those within the threshold, above or below,
-    are called so. Both sides alike: what stands out on either side then cancels, and sums stay unbiased.
-    """
-    cut = cuts[parent]
-    cut[0] = 0.0
-    empty = (np.abs(scores) <= cut) & (cut >= _MOSTLY_EMPTY)
-    kept = np.zeros(scores.size, dtype=bool)
-    kept[parent[1:][scores[1:] > cut[1:]]] = True
-    answer: BoolArray = empty & kept[parent]
-    return answer
