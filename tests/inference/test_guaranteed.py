@@ -208,11 +208,10 @@ def test_the_error_is_shared_by_all_that_may_err(shape, monkeypatch):
     monkeypatch.setattr(guaranteed, "martingale_widths", reach)
     monkeypatch.setattr(guaranteed, "cut_boxes", cut)
     counts = np.arange(np.prod(shape)).reshape(shape) % 3
-    theorem = _theorem(counts, 1, 2)
-    theorem.bounds(np.array([[3] * len(shape)]), np.array([[9] * len(shape)]), 0.9)
-    # Blocks of every level but the cells may be pooled, and Laplace noise is beyond x scales with e^−x at most.
+    # Of a line whose blocks of three levels may be pooled; Laplace noise is beyond x scales with e^−x at most.
     levels = 3 if len(shape) == 1 else 0
-    theorem = PredictableTree(theorem.tree, levels)
+    theorem = PredictableTree(_theorem(counts, 1, 2).tree, levels)
+    theorem.bounds(np.array([[3] * len(shape)]), np.array([[9] * len(shape)]), 0.9)
     assert np.isinf(reached[0]) == (levels == 0)
     assert len(asked) == 2
     assert sum(asked) + 2 * levels * np.exp(-reached[0]) == pytest.approx(0.1)
