@@ -20,6 +20,7 @@ from dphist.errors import (
 )
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
+from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.release.guarantee import Guarantee
 from dphist.uses.classify import ReleaseID3, column, gain, weighted_cells
@@ -178,3 +179,40 @@ def test_guesses_are_in_the_values_that_records_have(target, classes):
     assert bool((tree.predict({"x": x}) == np.array(classes, dtype=object)).all())
     assert tree.score({"x": x}, classes[:2] + [1999] * (len(classes) - 2)) == 1.0
     assert weighted_cells(release, "y")[1].tolist()[0] == classes[0]
+
+
+def test_interactive_id3_spends_exactly_its_budget(monkeypatch):
+    seen = []
+
+    def watch(*arguments, **options):
+        right, transcript = open_gate(*arguments, **options)
+        seen.append(transcript)
+        return right, transcript
+
+    monkeypatch.setattr("dphist.uses.private_id3.open_gate", watch)
+    private_id3(histogram(records()), "class", "0.7", unit=Unit())
+    assert seen[0].spent() == Fraction(7, 10)
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+def test_interactive_id3_loses_no_more_than_it_says():
+    # One record more or less, two levels of choices and noisy leaves: outcomes of the first choice, by counting.
+    base = np.zeros(DOMAIN.shape, dtype=np.int64)
+    base[0, 0, 0], base[1, 1, 1] = 1, 1
+    more = base.copy()
+    more[2, 3, 1] += 1
+    runs, share = 1000, 1 / 3
+
+    def first_choices(counts, start):
+        names = []
+        for seed in range(runs):
+            noise = Noise(Keystream.for_tests(start + seed))
+            model = private_id3(Histogram(DOMAIN, counts), "class", 1, depth=2, noise=noise)
+            names.append(model.tree_.attribute == "work")
+        return np.mean(names)
+
+    p, q = first_choices(base, 0), first_choices(more, 10**6)
+    # Six deviations of the estimate of log p/q; seeds are fixed.
+    slack = 6 * np.sqrt(2 / runs)
+    assert abs(np.log(p / q)) <= share + slack

@@ -69,3 +69,20 @@ def test_what_answers_is_loaded_when_it_is_asked():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "set()"
+
+
+def test_quantiles_and_distributions_of_every_group():
+    domain = dphist.Domain([dphist.Ordinal("age", range(20)), dphist.Nominal("sex", ["F", "M"])])
+    counts = np.zeros((20, 2), dtype=int)
+    counts[5:10, 0], counts[12:18, 1] = 4000, 4000
+    release = dphist.publish(dphist.Histogram(domain, counts), epsilon=1, mechanism="laplace")
+    table = release.by("sex").quantiles("age", [0.25, 0.5])
+    assert table.labels["sex"] == ["F", "F", "M", "M"]
+    assert table.labels["level"] == ["0.25", "0.5"] * 2
+    alone = [release.quantiles("age", [0.25, 0.5], where={"sex": sex}).value.tolist() for sex in "FM"]
+    assert table.value.tolist() == alone[0] + alone[1]
+    shares = release.by("sex").cdf("age")
+    assert len(shares) == 40
+    assert shares.labels["sex"][20] == "M"
+    with pytest.raises(dphist.errors.QueryError, match="told apart"):
+        release.by("age").quantiles("age", [0.5])
