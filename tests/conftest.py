@@ -36,6 +36,12 @@ def all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forecast, "_RUNS", ALL_RUNS)
 
 
+@pytest.fixture
+def no_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rehearse without forecasts, which know nothing of the records and take most of the time."""
+    monkeypatch.setattr("dphist.planning.rehearsal.release_forecasts", lambda *given, **named: {})
+
+
 # A Java that lives for a minute does not earn what it costs to compile its code well: half of Spark's processor time.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 

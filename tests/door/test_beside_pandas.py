@@ -219,6 +219,7 @@ def asked_on_the_command_line(path: Path, questions: list[str]) -> list[dict[str
     ("kind", "zone"),
     [*((kind, ZONES[place % 3]) for place, kind in enumerate(SOURCES)), ("csv", ZONES[1]), ("csv", ZONES[2])],
 )
+@pytest.mark.usefixtures("no_forecasts")
 def test_every_source_and_way_out_says_what_pandas_says(kind: str, zone: str, tmp_path: Path) -> None:
     records = frame()
     given = source(kind, records, tmp_path)

@@ -80,6 +80,7 @@ DOMAIN = dphist.Domain([AGE, SEX])
 
 @pytest.mark.parametrize("form", ["arrow", "csv", "parquet", "jsonl", "duckdb"])
 @pytest.mark.parametrize("unit", ["row", "rows=1, id=who"])
+@pytest.mark.usefixtures("no_forecasts")
 def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_path):
     import duckdb
 
@@ -129,6 +130,7 @@ LOST = {
 @pytest.mark.parametrize(
     "unit", ["id=who", "rows=10, id=who", "rows=50, id=year", "cells=2, per_cell=20, id=who"]
 )
+@pytest.mark.usefixtures("no_forecasts")
 def test_rows_lost_to_the_unit_count_as_dropped(unit, mechanism, tmp_path):
     """Publishing had been silent about them: one row a person, 10 of 100, or 25 of all by a mistaken id."""
     table = pa.table(LOST)
@@ -151,6 +153,7 @@ def test_rows_lost_to_the_unit_count_as_dropped(unit, mechanism, tmp_path):
 @pytest.mark.parametrize("mechanism", ["laplace", "sparselaplace", "marginals"])
 @pytest.mark.parametrize("unit", ["row", "rows=3, id=who"])
 @pytest.mark.parametrize("room", [0, 1 << 29], ids=["streamed", "held"])
+@pytest.mark.usefixtures("no_forecasts")
 def test_a_cell_for_everything_else_does_not_silence_the_stop(unit, mechanism, room, tmp_path, monkeypatch):
     """Of 52 rows written in other letters 52 went there, and were published without a word."""
     from dphist.sources import coded
@@ -190,6 +193,7 @@ def test_keys_beside_a_cell_for_everything_else_are_stopped_as_well():
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "frame"])
+@pytest.mark.usefixtures("no_forecasts")
 def test_a_source_without_rows_is_not_published(kind, tmp_path):
     """A file of a first line alone had been published, and paid for."""
     import duckdb
@@ -217,6 +221,7 @@ def test_a_source_without_rows_is_not_published(kind, tmp_path):
     assert "publish stops before it pays" in str(dphist.rehearse(source, DOMAIN))
 
 
+@pytest.mark.usefixtures("no_forecasts")
 def test_a_rehearsal_adds_up_all_rows_of_people_who_have_very_many():
     """People with more than 1,000 rows had been taken for people with 1,000."""
     table = pa.table({"who": [1] * 2500 + [2] * 1200 + [3] * 4, "sex": ["F", "M"] * 1852})
