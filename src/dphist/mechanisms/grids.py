@@ -11,7 +11,7 @@ import numpy as np
 from dphist.arrays import FloatArray
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.options import Bounds, Count, Share, checked
-from dphist.mechanisms.trees.counting import coordinate, count, extent, reconciled
+from dphist.mechanisms.spatialtrees import coordinate, count, extent, reconciled
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.private.gate import PrivateCounts
 
