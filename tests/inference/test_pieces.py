@@ -123,3 +123,24 @@ def test_a_sum_over_pieces_stands_on_all_of_them_and_is_as_sure_as_the_least_sur
     stand, lean = errors.stand(Workload(domain, [[0, 0]], [[2, 1]]), np.array([60.0]))
     assert (stand[0], lean[0]) == (60, 50 + 2 + 7 - 60)
     assert errors.words.short == CALIBRATED.short != noise.words.short
+
+
+@dataclass
+class Noisy(Known):
+    """A piece of two noisy cells, each of variance one."""
+
+    values: tuple[int, int] = (0, 0)
+
+    def noisy_sums(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
+        return workload.answer(np.array(self.values, dtype=float)), workload.cells_in_each.astype(float)
+
+
+def test_noisy_cells_of_all_pieces_add_up_where_every_piece_that_is_met_has_them() -> None:
+    domain = Domain([Ordinal("part", range(3)), Ordinal("x", range(2))])
+    pieces = (Noisy(1, 1, values=(3, 4)), Noisy(1, 1, values=(10, 20)), Known(1, 1))
+    errors = PartErrors(ByValues(domain, ("part",)), pieces, (np.zeros(2), np.zeros(2), np.zeros(2)))
+    found = errors.noisy_sums(Workload(domain, [[0, 0], [0, 1], [1, 0]], [[2, 2], [2, 2], [2, 1]]))
+    assert found is not None
+    assert found[0].tolist() == [37.0, 24.0, 10.0]
+    assert found[1].tolist() == [4.0, 2.0, 1.0]
+    assert errors.noisy_sums(Workload(domain, [[0, 0]], [[3, 1]])) is None
