@@ -138,7 +138,7 @@ FAMILIES = [
 # Runs a side, on which neighbours. A sound mechanism falls with probability at most 1e-6; with half of their noise
 # those on a line fall after 199 to 529 runs. That half the noise shows is tried with all mechanisms (test_campaign).
 ATTACKED = [
-    ("adaptivetree", 1500, LINE), ("adaptivetree", 600, worst_pairs((4, 4))[1::2]), ("posterior", 450, LINE),
+    ("adaptivetree", 800, LINE), ("adaptivetree", 600, worst_pairs((4, 4))[1::2]), ("posterior", 450, LINE),
     ("auto(workload='prefixes')", 400, LINE), ("auto(workload='cells')", 400, LINE), ("dpcube", 1000, TABLE),
     ("dpcube(estimator='uniform')", 1000, TABLE), ("uniformgrid(total_share='1/4')", 800, TABLE),
     ("adaptivegrid(least=2)", 800, TABLE), ("quadtree", 500, TABLE), ("kdhybrid(switch=1)", 500, TABLE),
