@@ -20,8 +20,8 @@ from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 
 # Chosen on made-up planes and cubes; with 2/3 and 3/2 of one, rectangles on nine planes are off by 0 to 7 % more.
-# The share of the total of everything, which decides how the rest is spent.
-_TOTAL = Fraction(1, 30)
+# The share of the total of everything, which decides how the rest is spent; planned for as if at least 1 deviation.
+_TOTAL, _HOPE = Fraction(1, 30), 1.0
 # Totals are planned together by their logarithm to the base 2, rounded to multiples of this.
 _ALIKE = 2.0
 # A box is not split below 4 noise scales of what it has left (the first one, which may well be, below a quarter), nor
@@ -169,7 +169,9 @@ class PlannedBoxes:
             front = replace(front, level=0).measure(_TOTAL, gradual=True)
             known = np.zeros(len(sides))
             known[0] = 1.0 / front.variance
-            return self._plan(front, known, front.records, FIRST_GUESS)
+            # A total lost in its noise may be as large as the noise.
+            hoped = np.maximum(front.records, _HOPE * math.sqrt(front.variance))
+            return self._plan(front, known, hoped, FIRST_GUESS)
         step, known = front.plan
         if step is None:
             return [front.finish(np.ones(len(front), dtype=bool))]
