@@ -49,7 +49,7 @@ _LEAST = 1e-6
 _STEP, _FIRST, _SECOND = 0.05, 0.9, 0.99
 # Multiplications that one fit may take: classes and steps give way beyond (about a minute of one core).
 _MOST_WORK = 1.2e12
-# From so many values on a column is long; values × classes × steps that a fit with one may take (some ten seconds).
+# From 512 values on a column is long; values × classes × steps that a fit with one may take (some ten seconds).
 _LONG, _MOST_TOUCHED = 512, 2e8
 
 

@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 SLAB = 1 << 20
 # Slabs smaller than this are worked on several at a time: 2 MiB. (It is also enough draws to be worth tables.)
 BATCH = 1 << 18
-# Columns and numbers worked on together: a few hundred slots of so many columns stay in the second-level cache.
+# Columns and numbers worked on together: a few hundred slots of 512 columns stay in the second-level cache.
 _COLUMNS, _AT_ONCE = 512, 1 << 15
 
 
@@ -62,7 +62,7 @@ def inverse(coefficients: NDArray[Any], axes: Sequence[Axis]) -> NDArray[Any]:
 
 
 def sweep(array: Array, axes: Sequence[Axis], step: Callable[[Axis], Callable[[Array], None]]) -> None:
-    """Apply one direction of every axis to an array of slots, so many numbers at a time that they stay in a cache."""
+    """Apply one direction of every axis to an array of slots, 32,768 numbers at a time, which stay in a cache."""
     for place, axis in enumerate(axes):
         view, turn = array.reshape(-1, axis.slots, prod(array.shape[place + 1 :])), step(axis)
         columns = view.shape[2]
